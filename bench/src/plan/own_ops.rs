@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use anabranch_plan::op::{Contract, Effect, Form, Mark, Node, Op, Planned, RowsNeeded, Spec, Takes};
+use anabranch_plan::op::{Contract, Effect, Form, Mark, Node, NodePlan, Op, RowsNeeded, Spec, Takes};
 use anabranch_plan::schema::Schema;
 use anabranch_rows::{Batch, Column, Key, Rows};
 
@@ -50,10 +50,10 @@ impl Op for Given {
         &GIVEN
     }
 
-    fn plan(&self, _: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, _: &mut Node<'_>) -> Option<NodePlan> {
         let columns = ROWS.batch().columns().iter().map(|(key, column)| (*key, column.kind()));
         let schema = Schema::new(columns);
-        Some(Planned::new(schema, [], |_, _| Form::compute(0.0, |_, _, _| Ok(ROWS.clone()))))
+        Some(NodePlan::new(schema, [], |_, _| Form::compute(0.0, |_, _, _| Ok(ROWS.clone()))))
     }
 }
 
@@ -76,9 +76,9 @@ impl Op for Later {
         &LATER
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let takes = [Takes::passing([]).rows(RowsNeeded::AsAsked)];
-        Some(Planned::new(node.input(0).clone(), takes, |_, _| {
+        Some(NodePlan::new(node.input(0).clone(), takes, |_, _| {
             Form::wait(|mut inputs, _| async move {
                 tokio::task::yield_now().await;
                 Ok(inputs.pop().flatten().expect("a node runs after the inputs that it takes"))

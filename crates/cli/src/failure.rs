@@ -19,8 +19,8 @@ pub(crate) enum Failure {
     Refused(Problems),
     /// Something else did not work.
     Failed(Box<dyn Error>),
-    /// Everything there is to say was said.
-    Told,
+    /// The command has already reported everything.
+    Reported,
     /// The work was done, but acknowledged data was lost; the log says what.
     Lost,
     /// Nobody reads our output any more.
@@ -64,7 +64,7 @@ impl Failure {
                 }
                 ExitCode::FAILURE
             }
-            Failure::Told => ExitCode::FAILURE,
+            Failure::Reported => ExitCode::FAILURE,
             Failure::Lost => ExitCode::from(3),
             Failure::Unheard => ExitCode::SUCCESS,
         }

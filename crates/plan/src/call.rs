@@ -11,7 +11,7 @@ use crate::bounds::Budget;
 use crate::document::StaleTerms;
 use crate::inspect::{Observer, Recording};
 use crate::request::{Request, RequestValues, UserId};
-use crate::source::{self, Reply, Shared, Spoiled, StaleReads, StaleUse};
+use crate::source::{self, MalformedValues, Reply, Shared, StaleReads, StaleUse};
 use crate::value::Values;
 
 /// One request, as its nodes see it.
@@ -34,7 +34,7 @@ pub struct Call {
     /// The observer of an inspected request.
     pub(crate) observer: Option<Arc<dyn Observer>>,
     /// By node, the values that could not be read.
-    pub(crate) spoiled: Mutex<BTreeMap<usize, Spoiled>>,
+    pub(crate) malformed: Mutex<BTreeMap<usize, MalformedValues>>,
 }
 
 /// The layer that answers the reads of a request.
@@ -93,7 +93,7 @@ impl Call {
             shared: Box::default(),
             answers: Answers::Live,
             observer: None,
-            spoiled: Mutex::default(),
+            malformed: Mutex::default(),
         }
     }
 
@@ -115,19 +115,19 @@ impl Call {
     }
 
     /// Notes values that could not be read for a node.
-    pub(crate) fn spoil(&self, node: usize, spoiled: &Spoiled) {
-        if spoiled.count > 0 {
-            self.lock_spoiled().entry(node).or_default().add(spoiled.clone());
+    pub(crate) fn add_malformed(&self, node: usize, malformed: &MalformedValues) {
+        if malformed.count > 0 {
+            self.lock_malformed().entry(node).or_default().add(malformed.clone());
         }
     }
 
     /// The values that could not be read, by node.
-    pub(crate) fn take_spoiled(&self) -> BTreeMap<usize, Spoiled> {
-        std::mem::take(&mut *self.lock_spoiled())
+    pub(crate) fn take_malformed(&self) -> BTreeMap<usize, MalformedValues> {
+        std::mem::take(&mut *self.lock_malformed())
     }
 
-    fn lock_spoiled(&self) -> MutexGuard<'_, BTreeMap<usize, Spoiled>> {
-        self.spoiled.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_malformed(&self) -> MutexGuard<'_, BTreeMap<usize, MalformedValues>> {
+        self.malformed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The use of earlier replies, if reads are answered by them.

@@ -31,6 +31,9 @@ pub struct Compiled {
     pub output_names: Arc<[String]>,
     /// How many tables of shared reads a request needs.
     pub shared_reads: usize,
+    /// The conditions for which a request may bring a pattern or a list. They are decided in place, so this is set up
+    /// before the run.
+    pub slow_conditions: Vec<Condition>,
     /// The empty rows that a stage without rows of its own hands over.
     pub nothing: Rows,
     /// Nodes that no output needs, and their ops.

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use anabranch_engine as engine;
 use anabranch_engine::Options;
 use anabranch_engine::limit::{Allowance, Concurrency, LimitKey, Limits};
-use anabranch_engine::options::Reserve;
+use anabranch_engine::options::{Class, Reserve};
 use anabranch_text::{Problem, Problems};
+use tokio::sync::oneshot;
 
 use crate::admission::PlanAdmission;
 use crate::answer::{Answer, RequestId, Stats};
@@ -28,7 +29,7 @@ use crate::planner::{self, Asking, Surroundings};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
-use crate::source::{HedgeCounts, Hedging, Shared, Source, Spoiled, StaleStore};
+use crate::source::{HedgeCounts, Hedging, MalformedValues, Shared, Source, StaleStore};
 
 /// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
 /// of all on a busy machine.
@@ -399,6 +400,9 @@ impl Plan {
         };
         let request_id = request.request_id.clone();
         let call = self.call(request, inspection);
+        if !plan.slow_conditions.is_empty() {
+            self.set_up_conditions(&call).await;
+        }
         let timed = deadline.is_some() && plan.times.is_next_timed();
         let inline_threshold = options.inline_threshold.unwrap_or(inner.inline_threshold);
         let mut work = Work::new(plan, &call, inline_threshold);
@@ -438,6 +442,24 @@ impl Plan {
         Inspected { answer, failed_ledger, run }
     }
 
+    /// Compiles the patterns of the request that decide between branches, on the pool.
+    async fn set_up_conditions(&self, call: &Arc<Call>) {
+        let (inner, conditions) = (&*self.engine.0, &self.compiled.slow_conditions);
+        let cost: Duration = conditions.iter().map(|condition| condition.filter.setup(&call.params)).sum();
+        if cost <= inner.inline_threshold {
+            return;
+        }
+        let (done, is_done) = oneshot::channel();
+        let (plan, call) = (Arc::clone(&self.compiled), Arc::clone(call));
+        inner.runs.pool(Class::Latency).submit(Box::new(move || {
+            plan.slow_conditions.iter().for_each(|condition| condition.filter.set_up(&call.params));
+            // The request may have been dropped.
+            let _ = done.send(());
+        }));
+        // A pool that is shut down drops its tasks; the conditions then compile in place.
+        let _ = is_done.await;
+    }
+
     fn call(&self, request: Request, inspection: Inspection) -> Arc<Call> {
         let Inspection { observer, replay } = inspection;
         let (clock, answers) = match replay {
@@ -452,10 +474,10 @@ impl Plan {
 
     fn answer(&self, request_id: Option<String>, work: Work<'_>, call: &Call) -> Answer {
         let (outputs, mut ledger) = work.into_outputs();
-        let malformed = |(node, spoiled): (usize, Spoiled)| {
-            LedgerEntry::malformed(&self.compiled.nodes[node].id, spoiled)
+        let malformed = |(node, malformed): (usize, MalformedValues)| {
+            LedgerEntry::malformed(&self.compiled.nodes[node].id, malformed)
         };
-        ledger.extend(call.take_spoiled().into_iter().map(malformed));
+        ledger.extend(call.take_malformed().into_iter().map(malformed));
         let tally = &call.tally;
         Answer {
             request_id: request_id.map_or_else(|| self.engine.next_id(), RequestId::Given),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::source::Spoiled;
+use crate::source::MalformedValues;
 
 /// One node whose rows are not its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,18 +43,18 @@ pub struct LedgerEntry {
 
 impl LedgerEntry {
     /// Some values that a node read were of another kind than its columns, or not values at all.
-    pub(crate) fn malformed(node: &str, spoiled: Spoiled) -> LedgerEntry {
+    pub(crate) fn malformed(node: &str, malformed: MalformedValues) -> LedgerEntry {
         LedgerEntry {
             node: node.to_owned(),
             region: None,
             reason: Reason::Malformed,
-            detail: spoiled.first.map(|first| first.to_string()),
+            detail: malformed.first.map(|first| first.to_string()),
             fallback: "null".to_owned(),
             waited: Duration::ZERO,
             age: None,
             known_keys: None,
             asked_keys: None,
-            rows: spoiled.count as usize,
+            rows: malformed.count as usize,
         }
     }
 

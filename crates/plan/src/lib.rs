@@ -57,10 +57,10 @@
 //!         &SPEC
 //!     }
 //!
-//!     fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+//!     fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
 //!         let schema = node.input(0).clone();
 //!         // About two nanoseconds per row; offloaded to a thread pool when that adds up.
-//!         Some(Planned::new(schema, [Takes::passing([])], |_, _| Form::compute(2.0, |inputs, _, _| {
+//!         Some(NodePlan::new(schema, [Takes::passing([])], |_, _| Form::compute(2.0, |inputs, _, _| {
 //!             let rows = inputs[0].as_ref().expect("it needs its input");
 //!             Ok(rows.with_active(rows.iter().rev().map(|row| row as u32).collect::<Vec<_>>()))
 //!         })))

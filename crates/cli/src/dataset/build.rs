@@ -150,7 +150,7 @@ impl Build {
             End::Dropped => counted(&build, resumed, Some(StopReason::Asked)),
         };
         self.unfinished(&summary, "stopped", &report)?;
-        Err(Failure::Told)
+        Err(Failure::Reported)
     }
 
     /// Notes in the folder what the build is made from, for `dataset why`.

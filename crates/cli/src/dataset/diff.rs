@@ -55,7 +55,7 @@ impl Diff {
             }
             false => out::data(&text(&found))?,
         }
-        if found.is_equal() { Ok(()) } else { Err(Failure::Told) }
+        if found.is_equal() { Ok(()) } else { Err(Failure::Reported) }
     }
 }
 

@@ -93,7 +93,7 @@ impl Build {
             bad if bad == done.len() as u64 => format!("{plans} not {state}"),
             bad => format!("{plans}, {bad} of them not {state}"),
         });
-        if bad == 0 { Ok(()) } else { Err(Failure::Told) }
+        if bad == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
     /// The sources that are meant.

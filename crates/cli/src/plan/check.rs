@@ -48,7 +48,7 @@ impl Check {
         } else {
             checked.iter().for_each(CheckResult::tell);
         }
-        if checked.iter().all(|checked| checked.problems.is_fine()) { Ok(()) } else { Err(Failure::Told) }
+        if checked.iter().all(|checked| checked.problems.is_fine()) { Ok(()) } else { Err(Failure::Reported) }
     }
 
     /// An engine as `plan run` would have it, or one without rows and the problems of the sources.

@@ -45,7 +45,7 @@ pub(super) fn parse(text: &[u8], registries: &Registries) -> Result<Request, Fai
         }
         Err(error) => {
             out::data(&format!("{}\n", error.to_json()))?;
-            Err(Failure::Told)
+            Err(Failure::Reported)
         }
     }
 }

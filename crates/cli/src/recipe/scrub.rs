@@ -54,7 +54,7 @@ impl Scrub {
                     ),
                 });
             }
-            if is_fine { Ok(()) } else { Err(Failure::Told) }
+            if is_fine { Ok(()) } else { Err(Failure::Reported) }
         })
     }
 }

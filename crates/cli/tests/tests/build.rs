@@ -193,9 +193,14 @@ fn sources_run_without_being_built() {
     assert_eq!(build(&folder, &[]).code, 0);
     let file = in_folder(&folder, &["plan", "run", "plans/a.plan.json", "--request", request], "");
     assert_eq!(file.ids(), by_name.ids());
-    // What is built is not what counts while its source is there.
+    assert!(!file.stderr.contains("warning"), "{}", file.stderr);
+    // By its name the source counts; a built file that is named runs as it is, with a warning.
     std::fs::write(folder.join("plans/a.plan.ts"), plan("a", "return v;")).unwrap();
     assert_eq!(in_folder(&folder, &["plan", "run", "a", "--request", request], "").ids().len(), 1);
+    let file = in_folder(&folder, &["plan", "run", "plans/a.plan.json", "--request", request], "");
+    assert_eq!(file.ids(), by_name.ids());
+    let warning = "a.plan.ts; `anabranch plan build` compiles it again";
+    assert!(file.stderr.contains("differs from") && file.stderr.contains(warning), "{}", file.stderr);
     for verb in ["explain", "info", "list"] {
         let args = if verb == "list" { vec!["plan", verb] } else { vec!["plan", verb, "a"] };
         let said = in_folder(&folder, &args, "");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_rows::{Column, Kind};
 
-use super::recorded::{not_captured, whole};
+use super::replayed_reads::{not_captured, whole};
 use super::replies::{Asker, Exchange, Replies};
 use anabranch_plan::Scalar;
 use anabranch_plan::source::{Data, Error, Field, Keys, Lists, Read, Reader, Reply};

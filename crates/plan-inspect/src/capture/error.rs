@@ -4,7 +4,7 @@ use anabranch_content as content;
 use anabranch_content::Address;
 use anabranch_text::Problems;
 
-use super::parts::Failed;
+use super::parts::CapturedFailure;
 use anabranch_plan::Error as PlanError;
 
 /// Why a capture cannot be taken, read or replayed.
@@ -63,12 +63,12 @@ pub enum Error {
     Plan(Box<PlanError>),
     /// The captured request has no answer.
     #[error("capture {address} has no answer: the request failed when it was captured")]
-    Failed {
+    CapturedFailure {
         /// The capture.
         address: Address,
         /// The error it failed with.
         #[source]
-        cause: Failed,
+        cause: CapturedFailure,
     },
     /// The captured request does not end now as it did then.
     #[error("capture {address} does not end now as it did then; `plan replay` shows both")]

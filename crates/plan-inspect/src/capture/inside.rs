@@ -26,7 +26,7 @@ impl Replayer {
     /// Why a row is in the answer to a captured request, or is not.
     pub async fn why(&self, capture: &Capture, row: i64) -> Result<Why, Error> {
         if let Some(cause) = &capture.outcome.failure {
-            return Err(Error::Failed { address: capture.address, cause: cause.clone() });
+            return Err(Error::CapturedFailure { address: capture.address, cause: cause.clone() });
         }
         let plan = self.plan_of(capture)?;
         let request = capture.request_to(&plan)?;
@@ -42,7 +42,7 @@ impl Replayer {
         let outcome = &capture.outcome;
         if let Some(cause) = outcome.failure.as_ref().filter(|failure| failure.node.is_none()) {
             // Nobody knows how far it got.
-            return Err(Error::Failed { address: capture.address, cause: cause.clone() });
+            return Err(Error::CapturedFailure { address: capture.address, cause: cause.clone() });
         }
         let (seen, _) = self.watch(&plan, capture).await?;
         // What was added behind a node for its fallback has the rows that stand for its own.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::error::Error;
 use super::parts::{self, Contents, Outcome, Unreadable};
-use super::recorded::RecordedFrom;
+use super::replayed_reads::RecordedFrom;
 use super::replies::{self, Replies};
 use super::sets::CAPTURE;
 use anabranch_plan::Plan;

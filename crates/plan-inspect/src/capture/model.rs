@@ -7,7 +7,7 @@ use std::time::Duration;
 use anabranch_engine::NodeId;
 
 use super::cover::Cover;
-use super::recorded::whole;
+use super::replayed_reads::whole;
 use anabranch_plan::inspect::{Compiled, StageWork};
 use anabranch_plan::source::{Error, Keys, Reader, Reply};
 

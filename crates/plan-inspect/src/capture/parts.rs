@@ -57,21 +57,21 @@ pub struct Outcome {
     /// The ledger: the degraded parts of the response.
     pub ledger: Vec<LedgerEntry>,
     /// Why there is no answer.
-    pub failure: Option<Failed>,
+    pub failure: Option<CapturedFailure>,
 }
 
 /// Why a captured request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
-pub struct Failed {
+pub struct CapturedFailure {
     /// The node that failed by what it was given; nothing if time or load were the reason.
     pub node: Option<String>,
     /// The error, in words.
     pub text: String,
 }
 
-impl Failed {
-    pub(super) fn new(error: &PlanError) -> Failed {
+impl CapturedFailure {
+    pub(super) fn new(error: &PlanError) -> CapturedFailure {
         let node = match error {
             PlanError::Node { node, failure, .. } => match **failure {
                 Failure::Error(OpError::NoTime { .. } | OpError::Late(_)) => None,
@@ -80,7 +80,7 @@ impl Failed {
             },
             _ => None,
         };
-        Failed { node, text: error.to_string() }
+        CapturedFailure { node, text: error.to_string() }
     }
 }
 
@@ -149,7 +149,9 @@ impl Outcome {
                 ledger: answer.ledger.clone(),
                 failure: None,
             },
-            Err(error) => Outcome { ledger, failure: Some(Failed::new(error)), ..Outcome::default() },
+            Err(error) => {
+                Outcome { ledger, failure: Some(CapturedFailure::new(error)), ..Outcome::default() }
+            }
         }
     }
 
@@ -157,7 +159,7 @@ impl Outcome {
         let ledger = serde_json::to_string(&self.ledger).expect("a ledger is JSON");
         let failure = match &self.failure {
             None => Value::Null,
-            Some(Failed { node, text }) => {
+            Some(CapturedFailure { node, text }) => {
                 map_of([("node", text_or_null(node.as_deref())), ("text", Value::Text(text.clone()))])
             }
         };
@@ -179,7 +181,8 @@ impl Outcome {
             Value::Null => None,
             Value::Map(failure) => {
                 let mut failure = Fields(failure);
-                let failed = Failed { node: failure.text_or_null("node")?, text: failure.text("text")? };
+                let failed =
+                    CapturedFailure { node: failure.text_or_null("node")?, text: failure.text("text")? };
                 failure.end()?;
                 Some(failed)
             }

@@ -11,10 +11,10 @@ use futures_util::future::{Either, select};
 
 use super::error::Error;
 use super::forced::{Expected, ForcedPlan};
+use super::frozen_engine;
 use super::load::Capture;
-use super::parts::{Failed, Outcome};
-use super::recorded::{RecordedFrom, RecordedReplies};
-use super::still;
+use super::parts::{CapturedFailure, Outcome};
+use super::replayed_reads::{RecordedFrom, RecordedReplies};
 use crate::why::NodeRecords;
 use anabranch_plan::Registries;
 use anabranch_plan::Request;
@@ -56,7 +56,7 @@ pub(super) struct MadeFrom<'a> {
 #[derive(Debug)]
 pub struct ReplayResult {
     /// The answer, with the names it had, or the failure.
-    pub answer: Result<Answer, Failed>,
+    pub answer: Result<Answer, CapturedFailure>,
     /// The answer as it is written, or the words of the failure.
     pub bytes: Vec<u8>,
     /// True if these are the captured bytes.
@@ -72,7 +72,7 @@ impl Default for Replayer {
 impl Replayer {
     /// One for plans made of these ops.
     pub fn new(ops: Ops) -> Replayer {
-        Replayer { runs: still::engine(), ops, plans: Mutex::default() }
+        Replayer { runs: frozen_engine::engine(), ops, plans: Mutex::default() }
     }
 
     /// Reads a capture and answers its request again.
@@ -152,7 +152,7 @@ impl Replayer {
 }
 
 /// An answer as it is written, or the words of a failure.
-pub(super) fn written(plan: &Plan, answer: &Result<Answer, Failed>) -> Vec<u8> {
+pub(super) fn written(plan: &Plan, answer: &Result<Answer, CapturedFailure>) -> Vec<u8> {
     let mut bytes = Vec::new();
     match answer {
         Ok(answer) => answer.write_json(&plan.compiled().registries.keys, &mut bytes),
@@ -169,22 +169,22 @@ pub(super) async fn again(
     outcome: &Outcome,
     from: RecordedFrom,
     seen: Option<Arc<NodeRecords>>,
-) -> Result<Answer, Failed> {
+) -> Result<Answer, CapturedFailure> {
     let failed = outcome.failure.as_ref().and_then(|failure| failure.node.as_deref());
     let nodes = plan.compiled().nodes.len();
     let ForcedPlan { plan, expected, stand_for } =
-        ForcedPlan::new(plan, &outcome.ledger, failed).map_err(|error| Failed::new(&error))?;
+        ForcedPlan::new(plan, &outcome.ledger, failed).map_err(|error| CapturedFailure::new(&error))?;
     let observers = Observers { seen, expected: Arc::clone(&expected), nodes, stand_for };
     let inspection = Inspection { observer: Some(Arc::new(observers)), replay: Some(replay(&plan, from)) };
     let options = RunOptions::default();
     let run = pin!(plan.run_inspected(request, &options, inspection));
     match select(run, pin!(expected.unfailed.notified())).await {
         Either::Left((ended, _)) => {
-            ended.answer.map(|answer| named(answer, outcome)).map_err(|error| Failed::new(&error))
+            ended.answer.map(|answer| named(answer, outcome)).map_err(|error| CapturedFailure::new(&error))
         }
         Either::Right(_) => {
             let node = failed.unwrap_or_default();
-            Err(Failed {
+            Err(CapturedFailure {
                 node: None,
                 text: format!("node `{node}` does not fail now, as it did when it was captured"),
             })
@@ -195,7 +195,7 @@ pub(super) async fn again(
 /// The past of a request to a plan: replies found this way, and no time that passes.
 pub(super) fn replay(plan: &Plan, from: RecordedFrom) -> Replay {
     let recording = Arc::new(RecordedReplies::new(plan, from));
-    Replay { recording, clock: still::hurried(plan.engine().runs()) }
+    Replay { recording, clock: frozen_engine::hurried(plan.engine().runs()) }
 }
 
 /// The observers of a replay.

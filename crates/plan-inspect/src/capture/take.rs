@@ -8,11 +8,11 @@ use futures_util::future::try_join_all;
 
 use super::error::Error;
 use super::mask::{Behind, Masks};
-use super::masked::Masking;
+use super::masking::Masking;
 use super::parts::{Contents, Outcome, encode_request};
-use super::recorded::RecordedFrom;
 use super::recorder::{MOST_BYTES, Recorder};
 use super::replay::{MadeFrom, Replayer, again};
+use super::replayed_reads::RecordedFrom;
 use super::replies::{Asker, Exchange, Replies};
 use super::sets;
 use anabranch_plan::Answer;

@@ -5,7 +5,7 @@
 //! read stays what it was. In what all nodes have made then, the row is followed from where it comes up to where it
 //! ends.
 
-mod seen;
+mod node_records;
 mod table;
 mod origins;
 mod ends;
@@ -14,7 +14,7 @@ mod story;
 mod cause;
 mod judge;
 mod change;
-mod looked;
+mod unmatched_origin;
 mod text;
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use anabranch_plan::Request;
 use anabranch_plan::inspect::{Inspection, Observer};
 use anabranch_plan::{Plan, RunOptions};
 
-pub(crate) use seen::NodeRecords;
+pub(crate) use node_records::NodeRecords;
 
 /// The most ways that are told; the others are counted.
 const MOST_WAYS: usize = 8;

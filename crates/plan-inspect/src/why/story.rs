@@ -5,8 +5,8 @@ use anabranch_rows::{Order, Rows, SortKey};
 use super::cause;
 use super::ends::{Ending, RowEnd, Spot, Trail};
 use super::judge::{self, Judge};
-use super::looked;
 use super::table::Table;
+use super::unmatched_origin;
 use super::values::{at, cell, column, json};
 use super::{End, MOST_WAYS, OnList, Origin, Sorted, Step, Verdict, Way, Why, Wrote};
 use anabranch_plan::Answer;
@@ -32,7 +32,7 @@ pub(super) fn tell(table: &Table<'_>, answer: &Answer, row: i64) -> Why {
         verdict,
         ways: ends.iter().take(MOST_WAYS).map(|ended| way(table, &trail, ended)).collect(),
         more_ways: ends.len().saturating_sub(MOST_WAYS),
-        looked: if trail.is_empty() { looked::all(table, row) } else { Vec::new() },
+        looked: if trail.is_empty() { unmatched_origin::all(table, row) } else { Vec::new() },
         idle: idle.map(|node| table.id(node)).collect(),
         degraded: table.ledger.to_vec(),
     }

@@ -7,7 +7,7 @@ use anabranch_engine::Check;
 use anabranch_rows::Rows;
 use anabranch_text::{Problem, Problems};
 
-use super::seen::{NodeRecord, NodeRecords};
+use super::node_records::{NodeRecord, NodeRecords};
 use anabranch_plan::Answer;
 use anabranch_plan::Error;
 use anabranch_plan::LedgerEntry;

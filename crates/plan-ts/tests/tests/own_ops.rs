@@ -2,7 +2,7 @@
 
 use anabranch_plan::Engine;
 use anabranch_plan::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Spec, Takes,
 };
 use anabranch_plan::source::Sources;
 use anabranch_plan_ts::Compiler;
@@ -35,11 +35,11 @@ impl Op for Own {
         }))
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let same = |_: &Demand, _: &mut Sources<'_>| {
             Form::compute(0.0, |inputs, _, _| Ok(inputs[0].clone().expect("it needs its input")))
         };
-        Some(Planned::new(node.input(0).clone(), [Takes::passing([])], same))
+        Some(NodePlan::new(node.input(0).clone(), [Takes::passing([])], same))
     }
 }
 

@@ -55,6 +55,18 @@ impl Code {
         patterns + lists.sum::<Duration>()
     }
 
+    /// Does this beforehand: a bad pattern is reported by the evaluation.
+    pub(super) fn set_up(&self, params: &Values) {
+        self.tests.patterns.iter().for_each(|pattern| _ = pattern.regex(Some(params)));
+        for node in &self.nodes {
+            if let Node::InParam(_, place, kind) = node
+                && let Some(list) = params.list(*place)
+            {
+                list.set(*kind);
+            }
+        }
+    }
+
     fn estimate(&self) -> f64 {
         let mut by_row = vec![false; self.nodes.len()];
         let mut cost = 0.0;

@@ -201,6 +201,12 @@ impl Filter {
         self.code.setup(params)
     }
 
+    /// Compiles the patterns and indexes the lists that this request brings; they are kept for the evaluation. A bad
+    /// pattern is reported by the evaluation.
+    pub(crate) fn set_up(&self, params: &Values) {
+        self.code.set_up(params);
+    }
+
     /// The active rows for which it holds, in order.
     pub fn select(
         &self,

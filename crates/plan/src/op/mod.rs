@@ -10,7 +10,7 @@ mod form;
 mod contract;
 mod rule;
 mod takes;
-mod planned;
+mod node_plan;
 mod table;
 
 pub(crate) use crate::source::Sources;
@@ -20,7 +20,7 @@ pub use files::NamedFile;
 pub(crate) use files::{Files, FilesFrom};
 pub use form::{Compute, Form, Inputs, Started, Wait, WaitFuture};
 pub use node::Node;
-pub use planned::{Build, Choice, Condition, Planned, When};
+pub use node_plan::{Build, Choice, Condition, NodePlan, When};
 pub use rule::{Join, Keep, Matching, Repeats, Rule, Window};
 pub use spec::{Arg, Effect, Mark, ParamKind, ParamSpec, Spec};
 pub use table::Ops;
@@ -33,5 +33,5 @@ pub trait Op: Send + Sync + 'static {
 
     /// Checks one node of this kind and says what it makes of its inputs. Everything wrong is noted on `node`; `None`
     /// when nothing sensible can be said about its output.
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned>;
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan>;
 }

@@ -6,7 +6,9 @@ use arrow_array::{Array, Float64Array};
 use super::input;
 use crate::error::OpError;
 use crate::expr;
-use crate::op::{Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
+use crate::op::{
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Spec, Takes,
+};
 
 pub(super) struct Boost;
 
@@ -32,7 +34,7 @@ impl Op for Boost {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let schema = node.input(0);
         let filter = node.pred("pred_id", schema);
         let (factor, add) = (node.float("factor"), node.float("add"));
@@ -53,7 +55,7 @@ impl Op for Boost {
         let (filter, key) = (filter?, entry.key);
         let (factor, add) = (factor.unwrap_or(1.0), add.unwrap_or(0.0));
         let takes = [Takes::passing(filter.keys().iter().copied().chain([key])).making([key])];
-        Some(Planned::new(schema.clone(), takes, move |demand: &Demand, _| {
+        Some(NodePlan::new(schema.clone(), takes, move |demand: &Demand, _| {
             if !demand.keys.has(key) {
                 return Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone()));
             }

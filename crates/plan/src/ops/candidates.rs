@@ -11,7 +11,7 @@ use super::fields::listed_keys;
 use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{
-    Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec,
+    Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Spec,
 };
 use crate::schema::Schema;
 use crate::value::Scalar;
@@ -47,7 +47,7 @@ impl Op for Candidates {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let mut brought = Vec::new();
         for (place, entry) in listed_keys(node, "columns") {
             let kind = node.writable(&place, entry)?;
@@ -55,7 +55,7 @@ impl Op for Candidates {
             brought.push(Brought { key: entry.key, kind, default: default.and_then(|it| fitted(it, kind)) });
         }
         let schema = Schema::new(brought.iter().map(|column| (column.key, column.kind)));
-        Some(Planned::new(schema, [], move |demand: &Demand, _| {
+        Some(NodePlan::new(schema, [], move |demand: &Demand, _| {
             brought.retain(|column| demand.keys.has(column.key));
             Form::Compute(Arc::new(Bring { columns: brought, first: demand.rows }))
         }))

@@ -5,8 +5,8 @@ use anabranch_rows::Rows;
 use super::columns::only;
 use super::{agreed, input};
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule,
-    Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Repeats, RowsNeeded,
+    Rule, Spec, Takes,
 };
 
 pub(super) struct Concat;
@@ -30,12 +30,12 @@ impl Op for Concat {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let rhs = *node.nodes("rhs").first()?;
         let schema = agreed(node, "rhs", &[0, rhs])?;
         let takes = [0, 1].map(|_| Takes::passing([]).rows(RowsNeeded::AsAsked));
         let width = schema.iter().len() + 1;
-        let planned = Planned::new(schema, takes, move |demand: &Demand, _| {
+        let planned = NodePlan::new(schema, takes, move |demand: &Demand, _| {
             let keys = demand.keys.clone();
             Form::compute(NANOS * width as f64, move |inputs, call, _| {
                 let (first, second) = (only(input(inputs, 0), &keys), only(input(inputs, rhs), &keys));

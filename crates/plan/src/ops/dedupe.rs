@@ -8,7 +8,7 @@ use super::group_limit::limited;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
 use crate::op::{
-    Contract, Demand, Effect, Form, Keep, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
+    Contract, Demand, Effect, Form, Keep, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Rule, Spec, Takes,
 };
 
 pub(super) struct Dedupe;
@@ -39,14 +39,14 @@ impl Op for Dedupe {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let schema = node.input(0);
         let key = match node.arg("by") {
             Some(_) => column(node, "by", schema)?.0,
             None => Key::ID,
         };
         let last = node.text("keep") == Some("last");
-        let planned = Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
+        let planned = NodePlan::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
             let most = demand.rows.map_or(usize::MAX, |rows| rows as usize);
             Form::compute(NANOS, move |inputs, _, check| {
                 let rows = input(inputs, 0);

@@ -5,7 +5,7 @@ use anabranch_rows::{Key, Kind};
 use super::fetch::{self, FanOut};
 use super::fields::Fields;
 use super::pattern;
-use crate::op::{Contract, Effect, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec};
+use crate::op::{Contract, Effect, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Spec};
 use crate::schema::Schema;
 use crate::source::{Pattern, Read};
 
@@ -44,7 +44,7 @@ impl Op for Fanout {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let list = pattern(node, "key", node.input(0));
         let limit = fetch::width(node, "limit");
         let scored = node.text("kind") == Some("scored");

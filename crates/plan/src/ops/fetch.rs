@@ -10,7 +10,7 @@ use super::input;
 use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{
-    Demand, Form, Inputs, Node, ParamKind, ParamSpec, Planned, Rule, Sources, Started, Takes, Wait,
+    Demand, Form, Inputs, Node, NodePlan, ParamKind, ParamSpec, Rule, Sources, Started, Takes, Wait,
 };
 use crate::registry::EndpointKind;
 use crate::schema::Schema;
@@ -65,14 +65,14 @@ impl FanOut {
     }
 
     /// The node that does it; its new rows have these columns.
-    pub(super) fn planned(self, schema: Schema) -> Planned {
+    pub(super) fn planned(self, schema: Schema) -> NodePlan {
         let takes = [Takes::reading(self.list.keys())];
         let endpoint = self.endpoint;
         let limit = match self.read {
             Read::List { limit } | Read::Scored { limit } => limit,
             Read::Fields(_) => unreachable!("a fan-out reads lists"),
         };
-        let planned = Planned::new(schema, takes, move |demand, sources| self.bind(demand, sources));
+        let planned = NodePlan::new(schema, takes, move |demand, sources| self.bind(demand, sources));
         planned.at(endpoint).by(Rule::Listed(limit))
     }
 
@@ -107,7 +107,7 @@ pub(super) const USERS: &[ParamSpec] = &[
 ];
 
 /// The users on the lists `{prefix}{id}`, with their `country`.
-pub(super) fn users(node: &mut Node<'_>, prefix: &str) -> Option<Planned> {
+pub(super) fn users(node: &mut Node<'_>, prefix: &str) -> Option<NodePlan> {
     let fanout = width(node, "fanout");
     let fields = Fields::country(node)?;
     let schema = Schema::new(fields.columns());

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::columns::{filled, fitted};
 use super::fields::key_entry;
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, RowsNeeded, Spec, Takes,
 };
 use crate::registry::KeyEntry;
 use crate::value::Scalar;
@@ -39,7 +39,7 @@ impl Op for Fill {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let Some(Value::Array(list)) = node.json("keys") else {
             node.problem("keys", "not a list of keys");
             return None;
@@ -62,7 +62,7 @@ impl Op for Fill {
         }
         // A column is looked at only for those who ask for it, and then it is passed on anyway.
         let takes = [Takes::passing([]).rows(RowsNeeded::AsAsked)];
-        Some(Planned::new(schema, takes, move |demand: &Demand, _| {
+        Some(NodePlan::new(schema, takes, move |demand: &Demand, _| {
             fills.retain(|(key, ..)| demand.keys.has(*key));
             Form::extend(NANOS * fills.len() as f64, fills.len(), move |rows, _, _| {
                 let mut rows = rows.clone();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::input;
-use crate::op::{Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes};
+use crate::op::{Contract, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Rule, Spec, Takes};
 
 pub(super) struct Filter;
 
@@ -23,11 +23,11 @@ impl Op for Filter {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let schema = node.input(0);
         let filter = node.pred("pred_id", schema)?;
         let takes = [Takes::passing(filter.keys().iter().copied())];
-        let planned = Planned::new(schema.clone(), takes, move |_, _| {
+        let planned = NodePlan::new(schema.clone(), takes, move |_, _| {
             let filter = Arc::new(filter);
             let setup = filter.has_setup().then(|| Arc::clone(&filter));
             let form = Form::compute(filter.cost(), move |inputs, call, check| {

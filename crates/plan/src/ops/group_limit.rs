@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Rule, Spec, Takes,
 };
 
 pub(super) struct GroupLimit;
@@ -34,12 +34,12 @@ impl Op for GroupLimit {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let schema = node.input(0);
         let (key, _) = column(node, "by", schema)?;
         // No group has more rows than this.
         let count = u32::try_from(node.int("count")?).unwrap_or(u32::MAX);
-        let planned = Planned::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
+        let planned = NodePlan::new(schema.clone(), [Takes::passing([key])], move |demand: &Demand, _| {
             let most = demand.rows.map_or(usize::MAX, |rows| rows as usize);
             Form::compute(NANOS, move |inputs, _, check| {
                 let rows = input(inputs, 0);

@@ -7,7 +7,7 @@ use anabranch_rows::{Key, Kind};
 use super::columns::completed;
 use super::{agreed, input};
 use crate::op::{
-    Choice, Condition, Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned,
+    Choice, Condition, Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec,
     RowsNeeded, Sources, Spec, Takes, When,
 };
 use crate::registry::KeyKind;
@@ -37,7 +37,7 @@ impl Op for If {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let then = *node.nodes("then").first()?;
         let or = node.nodes("else").first().copied().unwrap_or(0);
         let when = condition(node);
@@ -68,7 +68,7 @@ impl Op for If {
                 })
             })
         };
-        Some(Planned::new(schema, takes, build).choosing(choice))
+        Some(NodePlan::new(schema, takes, build).choosing(choice))
     }
 }
 

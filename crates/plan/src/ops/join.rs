@@ -9,7 +9,7 @@ use super::fields::key_entry;
 use super::{STRIDE, column, input};
 use crate::error::OpError;
 use crate::op::{
-    self, Contract, Demand, Effect, Form, Mark, Matching, Node, Op, ParamKind, ParamSpec, Planned,
+    self, Contract, Demand, Effect, Form, Mark, Matching, Node, NodePlan, Op, ParamKind, ParamSpec,
     RowsNeeded, Rule, Spec, Takes,
 };
 use crate::schema::{KeySet, Schema};
@@ -72,7 +72,7 @@ impl Op for Join {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let with = *node.nodes("with").first()?;
         let kind = match node.text("kind")? {
             "inner" => Matching::Inner,
@@ -187,7 +187,7 @@ fn listed(node: &mut Node<'_>, list: &Value, right: &Schema) -> Option<Vec<(Key,
 }
 
 /// An inner or left join.
-fn matching(node: &Node<'_>, with: usize, kind: Matching, on: On, brought: Vec<(Key, Kind)>) -> Planned {
+fn matching(node: &Node<'_>, with: usize, kind: Matching, on: On, brought: Vec<(Key, Kind)>) -> NodePlan {
     let (left, right) = (node.input(0), node.input(with));
     let mut schema = left.clone();
     brought.iter().for_each(|(key, kind)| schema.add(*key, *kind));
@@ -198,7 +198,7 @@ fn matching(node: &Node<'_>, with: usize, kind: Matching, on: On, brought: Vec<(
     let kept = right.iter().map(|(key, _)| key).filter(|key| !brought.has(*key));
     let right_takes = Takes::passing([on.right]).withholding(kept);
     let limit = node.registries().limits.max_fanout as usize;
-    Planned::new(schema, takes(node, with, left_takes, right_takes), move |demand: &Demand, _| {
+    NodePlan::new(schema, takes(node, with, left_takes, right_takes), move |demand: &Demand, _| {
         let (from_right, from_left): (Vec<Key>, Vec<Key>) =
             demand.keys.iter().partition(|key| brought.has(*key));
         let most = demand.rows.map_or(usize::MAX, |rows| rows as usize);
@@ -218,10 +218,10 @@ fn matching(node: &Node<'_>, with: usize, kind: Matching, on: On, brought: Vec<(
 }
 
 /// A semi or anti join.
-fn choosing(node: &Node<'_>, with: usize, kind: Matching, on: On) -> Planned {
+fn choosing(node: &Node<'_>, with: usize, kind: Matching, on: On) -> NodePlan {
     let takes = takes(node, with, Takes::passing([on.left]), Takes::reading([on.right]));
     let wanted = kind == Matching::Semi;
-    Planned::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
+    NodePlan::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
         let most = demand.rows.map_or(usize::MAX, |rows| rows as usize);
         Form::compute(NANOS, move |inputs, _, check| {
             let (left, right) = (input(inputs, 0), input(inputs, with));

@@ -6,7 +6,7 @@ use super::fields::{FieldReader, Fields};
 use super::{input, pattern};
 use crate::call::Call;
 use crate::op::{
-    Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded,
+    Contract, Demand, Effect, Form, Inputs, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, RowsNeeded,
     Sources, Spec, Started, Takes, Wait,
 };
 
@@ -37,7 +37,7 @@ impl Op for Lookup {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let input_schema = node.input(0);
         let fields = Fields::parse(node, "fields");
         let pattern = pattern(node, "key", input_schema);
@@ -58,7 +58,7 @@ impl Op for Lookup {
             Some(fields) => Form::Wait(Arc::new(LookupReader(fields))),
             None => Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone())),
         };
-        Some(Planned::new(schema, [takes], build).at(endpoint))
+        Some(NodePlan::new(schema, [takes], build).at(endpoint))
     }
 }
 

@@ -1,7 +1,7 @@
 //! `core::media`: the media of each row.
 
 use super::fetch::{self, FanOut};
-use crate::op::{Contract, Effect, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec};
+use crate::op::{Contract, Effect, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Spec};
 use crate::registry::EndpointKind;
 use crate::schema::Schema;
 
@@ -30,7 +30,7 @@ impl Op for Media {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let fanout = fetch::width(node, "fanout")?;
         let endpoint = node.endpoint("endpoint")?.index;
         Some(FanOut::of_ids(endpoint, "media:", fanout).planned(Schema::default()))

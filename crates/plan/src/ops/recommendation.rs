@@ -1,7 +1,7 @@
 //! `core::recommendation`: what is recommended to each row.
 
 use super::fetch;
-use crate::op::{Contract, Effect, Mark, Node, Op, Planned, Spec};
+use crate::op::{Contract, Effect, Mark, Node, NodePlan, Op, Spec};
 
 pub(super) struct Recommendation;
 
@@ -21,7 +21,7 @@ impl Op for Recommendation {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         fetch::users(node, "recommendation:")
     }
 }

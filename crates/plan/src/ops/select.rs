@@ -4,7 +4,7 @@ use super::columns::only;
 use super::fields::listed_keys;
 use super::{input, readable_column};
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, RowsNeeded, Spec, Takes,
 };
 use crate::schema::Schema;
 
@@ -27,7 +27,7 @@ impl Op for Select {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let given = node.input(0);
         let mut schema = Schema::default();
         for (place, entry) in listed_keys(node, "columns") {
@@ -39,7 +39,7 @@ impl Op for Select {
             schema.add(key, kind);
         }
         let takes = [Takes::passing([]).rows(RowsNeeded::AsAsked)];
-        Some(Planned::new(schema, takes, move |demand: &Demand, _| {
+        Some(NodePlan::new(schema, takes, move |demand: &Demand, _| {
             let keys = demand.keys.clone();
             Form::compute(0.0, move |inputs, _, _| Ok(only(input(inputs, 0), &keys)))
         }))

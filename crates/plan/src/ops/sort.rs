@@ -6,7 +6,7 @@ use super::input;
 use super::order::{keys_of, sort_cost, sort_keys};
 use crate::error::OpError;
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Rule, Spec, Takes,
 };
 
 pub(super) struct Sort;
@@ -39,10 +39,10 @@ impl Op for Sort {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let by = sort_keys(node, Order::Ascending)?;
         let (rule, takes) = (Rule::Sorted(by.clone()), [Takes::passing(keys_of(&by))]);
-        let planned = Planned::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
+        let planned = NodePlan::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
             let first = demand.rows.map(|rows| rows as usize);
             Form::compute(sort_cost(&by, first), move |inputs, _, check| {
                 let sorted = input(inputs, 0).sorted(&by, first, &mut || check.should_stop());

@@ -3,7 +3,7 @@
 use super::input;
 use super::order::window;
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Rule, Spec,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, RowsNeeded, Rule, Spec,
     Takes,
 };
 
@@ -28,10 +28,10 @@ impl Op for Take {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let window = window(node)?;
         let takes = [Takes::passing([]).rows(RowsNeeded::Window(window))];
-        let planned = Planned::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
+        let planned = NodePlan::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
             let window = window.at_most(demand.rows);
             Form::compute(0.0, move |inputs, _, _| Ok(window.of(input(inputs, 0))))
         });

@@ -5,7 +5,7 @@ use anabranch_rows::{Key, Kind};
 use super::columns::completed;
 use super::{agreed, input};
 use crate::op::{
-    Choice, Contract, Demand, Effect, Form, Mark, Node, Op, Planned, RowsNeeded, Sources, Spec, Takes, When,
+    Choice, Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, RowsNeeded, Sources, Spec, Takes, When,
 };
 
 pub(super) struct Timeout;
@@ -29,7 +29,7 @@ impl Op for Timeout {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let or = (node.input_count() > 1).then_some(1);
         let schema = agreed(node, "fallback", &(0..node.input_count()).collect::<Vec<_>>())?;
         let takes: Vec<Takes> =
@@ -47,6 +47,6 @@ impl Op for Timeout {
                 Ok(completed(input(inputs, at), missing))
             })
         };
-        Some(Planned::new(schema, takes, build).choosing(Choice { when: When::InTime, then: 0, or }))
+        Some(NodePlan::new(schema, takes, build).choosing(Choice { when: When::InTime, then: 0, or }))
     }
 }

@@ -6,7 +6,7 @@ use super::input;
 use super::order::{keys_of, sort_cost, sort_keys, window};
 use crate::error::OpError;
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Rule, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Rule, Spec, Takes,
 };
 
 pub(super) struct TopK;
@@ -41,12 +41,12 @@ impl Op for TopK {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let by = sort_keys(node, Order::Descending);
         let window = window(node)?;
         let by = by?;
         let (rule, takes) = (Rule::Top(by.clone(), window), [Takes::passing(keys_of(&by))]);
-        let planned = Planned::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
+        let planned = NodePlan::new(node.input(0).clone(), takes, move |demand: &Demand, _| {
             let window = window.at_most(demand.rows);
             let first = Some(window.end() as usize);
             Form::compute(sort_cost(&by, first), move |inputs, _, check| {

@@ -8,8 +8,8 @@ use super::columns::only;
 use super::{STRIDE, agreed, input};
 use crate::error::OpError;
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Repeats, RowsNeeded, Rule,
-    Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Repeats, RowsNeeded,
+    Rule, Spec, Takes,
 };
 
 pub(super) struct Union;
@@ -39,7 +39,7 @@ impl Op for Union {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let with = node.nodes("with");
         if with.is_empty() {
             node.problem("with", "it names no node, so there is nothing to add");
@@ -54,7 +54,7 @@ impl Op for Union {
         let width = schema.iter().len() + 1;
         let nanos = NANOS * width as f64 + if dedupe { NANOS_SEEN } else { 0.0 };
         let rule = Rule::Parts(parts.clone(), if dedupe { Repeats::Go } else { Repeats::Stay });
-        let planned = Planned::new(schema, takes, move |demand: &Demand, _| {
+        let planned = NodePlan::new(schema, takes, move |demand: &Demand, _| {
             let keys = demand.keys.clone();
             Form::compute(nanos, move |inputs, call, check| {
                 let rows = parts.iter().map(|at| only(input(inputs, *at), &keys));

@@ -7,7 +7,7 @@ use anabranch_rows::{Batch, Rows};
 use super::fields::{FieldReader, Fields};
 use crate::call::Call;
 use crate::op::{
-    Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, Sources, Spec,
+    Contract, Demand, Effect, Form, Inputs, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Sources, Spec,
     Started, Wait,
 };
 use crate::registry::EndpointKind;
@@ -36,7 +36,7 @@ impl Op for Viewer {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let endpoint = node.endpoint("endpoint")?.index;
         let fields = Fields::country(node)?;
         let schema = Schema::new(fields.columns());
@@ -45,7 +45,7 @@ impl Op for Viewer {
             let fields = fields.bind(&Pattern::of_id("user:"), endpoint, demand, sources);
             Form::Wait(Arc::new(ViewerReader(fields)))
         };
-        Some(Planned::new(schema, [], build).at(endpoint).bare(viewer))
+        Some(NodePlan::new(schema, [], build).at(endpoint).bare(viewer))
     }
 }
 

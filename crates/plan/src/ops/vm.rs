@@ -6,7 +6,9 @@ use anabranch_rows::{Column, Kind, Rows};
 
 use super::input;
 use crate::error::OpError;
-use crate::op::{Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes};
+use crate::op::{
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Spec, Takes,
+};
 
 pub(super) struct Vm;
 
@@ -29,7 +31,7 @@ impl Op for Vm {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let input_schema = node.input(0);
         let program = node.expr("expr_id", input_schema);
         let entry = node.key("out_key")?;
@@ -58,7 +60,7 @@ impl Op for Vm {
         let key = entry.key;
         let not_null = (!entry.nullable).then(|| entry.name.clone());
         let takes = [Takes::passing(program.keys().iter().copied()).making([key])];
-        Some(Planned::new(schema, takes, move |demand: &Demand, _| {
+        Some(NodePlan::new(schema, takes, move |demand: &Demand, _| {
             if !demand.keys.has(key) {
                 return Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone()));
             }

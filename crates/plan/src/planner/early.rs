@@ -11,7 +11,7 @@ use anabranch_rows::{Batch, Column, Key, Rows};
 use super::{Draft, Part};
 use crate::document::{Document, DocumentNode, Fallback, Guard};
 use crate::error::OpError;
-use crate::op::{Contract, Demand, Form, Inputs, Planned, RowsNeeded, Sources, Takes};
+use crate::op::{Contract, Demand, Form, Inputs, NodePlan, RowsNeeded, Sources, Takes};
 use crate::ops::{input, scattered};
 use crate::schema::Schema;
 
@@ -68,7 +68,7 @@ impl Plan<'_> {
 
     /// True if a node passes on, unchanged, the columns of its input that a read needs.
     fn passes(&self, place: usize, read: &Takes) -> bool {
-        let Planned { takes, .. } = &self.drafts[place].planned;
+        let NodePlan { takes, .. } = &self.drafts[place].planned;
         let before = &self.drafts[self.drafts[place].inputs[0]].planned.schema;
         let passed = |key: Key| {
             let made = takes[0].makes.has(key) || takes[0].withholds.has(key);
@@ -103,7 +103,7 @@ impl Plan<'_> {
 }
 
 /// The node that puts the columns of its second input, which an early node read, on the rows of its first.
-fn attached(read: &Planned) -> Planned {
+fn attached(read: &NodePlan) -> NodePlan {
     let made: Vec<Key> = read.takes[0].makes.iter().collect();
     let others = read.schema.iter().map(|(key, _)| key).filter(|key| !made.contains(key));
     let takes = [
@@ -114,7 +114,7 @@ fn attached(read: &Planned) -> Planned {
         let columns: Vec<Key> = made.into_iter().filter(|key| demand.keys.has(*key)).collect();
         Form::compute(NANOS_PER_ROW, move |inputs, _, _| attach(&columns, inputs))
     };
-    Planned::new(read.schema.clone(), takes, build)
+    NodePlan::new(read.schema.clone(), takes, build)
 }
 
 /// About the cost of putting a column on rows: most often it is shared.

@@ -87,7 +87,7 @@ fn place_of(node: &DocumentNode) -> String {
 pub(super) fn check(
     document: &Document,
     place: usize,
-    planned: &crate::op::Planned,
+    planned: &crate::op::NodePlan,
     registries: &Registries,
     problems: &mut Problems,
 ) {

@@ -22,7 +22,7 @@ use anabranch_text::{Problem, Problems};
 
 use crate::compiled::{About, Compiled, Origin, PlanNode, StandIn};
 use crate::document::{Document, DocumentNode, Fallback};
-use crate::op::{Choice, Demand, Files, FilesFrom, Node, Op, Ops, Planned, Takes, When};
+use crate::op::{Choice, Demand, Files, FilesFrom, Node, NodePlan, Op, Ops, Takes, When};
 use crate::registry::Registries;
 use crate::source::{Hedging, Reader, Source, Sources, StaleStore};
 
@@ -65,7 +65,7 @@ pub(crate) enum Asking {
 /// A checked node on its way through the planner.
 struct Draft {
     op: Arc<dyn Op>,
-    planned: Planned,
+    planned: NodePlan,
     /// By place in the document; after merging, those that stand for them.
     inputs: Vec<usize>,
     part: Part,
@@ -235,7 +235,7 @@ fn in_file_order(document: &Document, errors: &mut [Problem]) {
 }
 
 /// A node that gives back one of two inputs uses no third one, except the one that its condition reads.
-fn used(planned: &Planned, inputs: &[usize]) -> Vec<usize> {
+fn used(planned: &NodePlan, inputs: &[usize]) -> Vec<usize> {
     let Some(choice) = &planned.choice else { return inputs.to_vec() };
     let is_used = |at: usize| at == choice.then || Some(at) == choice.or || Some(at) == choice.on();
     (0..inputs.len()).map(|at| inputs[if is_used(at) { at } else { choice.then }]).collect()
@@ -366,7 +366,7 @@ impl Builder<'_> {
 }
 
 /// By input: whether its rows come out, if they are not dropped.
-fn carries(planned: &Planned) -> Vec<bool> {
+fn carries(planned: &NodePlan) -> Vec<bool> {
     let carries = |(at, takes): (usize, &Takes)| match (&planned.choice, &planned.rule) {
         (Some(choice), _) => at == choice.then || Some(at) == choice.or,
         (None, Some(rule)) => rule.carries(at, takes.passes),

@@ -11,7 +11,7 @@ use anabranch_rows::Rows;
 use super::choices::{ChoiceBranch, ChoiceBranches};
 use super::{Parts, StandInsByNode, Surroundings, regions};
 use crate::compiled::{Compiled, PlanNode, Region, Stage, StageWork};
-use crate::op::{Form, Mark, When};
+use crate::op::{Condition, Form, Mark, When};
 use crate::times::Times;
 
 /// Makes the stages of a plan's nodes, which are in an order with inputs first.
@@ -51,6 +51,7 @@ pub(super) fn cut(parts: Parts, sides: &ChoiceBranches, with: &Surroundings<'_>)
     let graph =
         Dag::new(stages.len() as u32, &edges).expect("a checked plan has no cycle, and its edges are a map");
     let policies = policies(&nodes, &stages, &regions, with.limits);
+    let slow_conditions = slow_conditions(&nodes);
     let compiled = Compiled {
         name,
         registries: Arc::clone(with.registries),
@@ -62,6 +63,7 @@ pub(super) fn cut(parts: Parts, sides: &ChoiceBranches, with: &Surroundings<'_>)
         outputs,
         output_names,
         shared_reads,
+        slow_conditions,
         nothing: Rows::empty(),
         dead,
         regions,
@@ -73,6 +75,14 @@ pub(super) fn cut(parts: Parts, sides: &ChoiceBranches, with: &Surroundings<'_>)
         Some(timeout) => Compiled { policies: compiled.stricter(timeout), ..compiled },
         None => compiled,
     }
+}
+
+fn slow_conditions(nodes: &[PlanNode]) -> Vec<Condition> {
+    let of = |node: &PlanNode| match &node.choice.as_ref()?.when {
+        When::Holds(condition) if condition.filter.has_setup() => Some(condition.clone()),
+        When::Holds(_) | When::InTime => None,
+    };
+    nodes.iter().filter_map(of).collect()
 }
 
 /// The node whose inputs a stage takes.

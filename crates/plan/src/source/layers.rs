@@ -215,7 +215,7 @@ fn landed(
     call: &Call,
 ) -> Result<Reply, Error> {
     if let Ok(reply) = &reply {
-        call.spoil(node, &reply.spoiled);
+        call.add_malformed(node, &reply.malformed);
         if let Some((memory, keys)) = kept {
             memory.remember(keys, reply.data.clone(), call.clock.now());
         }

@@ -184,28 +184,28 @@ pub struct Reply {
     /// Commands it sent.
     pub commands: u32,
     /// Values that could not be read and are null, or left out of their list.
-    pub spoiled: Spoiled,
+    pub malformed: MalformedValues,
 }
 
 impl Reply {
     /// A reply of which every value could be read.
     pub fn whole(data: Data, trips: u32, commands: u32) -> Reply {
-        Reply { data, trips, commands, spoiled: Spoiled::default() }
+        Reply { data, trips, commands, malformed: MalformedValues::default() }
     }
 }
 
 /// The values of a reply that could not be read: malformed ones, and keys of another type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spoiled {
+pub struct MalformedValues {
     /// The number of them.
     pub count: u32,
     /// A sentence about the first: its key, its field and the value found.
     pub first: Option<Arc<str>>,
 }
 
-impl Spoiled {
+impl MalformedValues {
     /// Adds those of another reply.
-    pub fn add(&mut self, other: Spoiled) {
+    pub fn add(&mut self, other: MalformedValues) {
         self.count = self.count.saturating_add(other.count);
         self.first = self.first.take().or(other.first);
     }
@@ -222,11 +222,11 @@ impl Reply {
         (self.data, Reply { data: Data::Columns(Vec::new()), ..self })
     }
 
-    /// The trips and spoiled values of both, and the values of the second.
+    /// The trips and malformed values of both, and the values of the second.
     pub(crate) fn and(mut self, other: Reply) -> Reply {
-        self.spoiled.add(other.spoiled);
+        self.malformed.add(other.malformed);
         let (trips, commands) = (self.trips + other.trips, self.commands + other.commands);
-        Reply { data: other.data, trips, commands, spoiled: self.spoiled }
+        Reply { data: other.data, trips, commands, malformed: self.malformed }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anabranch_engine::Check;
 use anabranch_plan::call::Call;
 use anabranch_plan::op::{
-    Compute, Contract, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes,
+    Compute, Contract, Effect, Form, Inputs, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Spec, Takes,
 };
 use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{
@@ -53,9 +53,9 @@ impl Op for Spend {
         &SPEND
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let time = millis(node.int("millis")? as u64);
-        Some(Planned::new(node.input(0).clone(), [Takes::passing([])], move |_, _| {
+        Some(NodePlan::new(node.input(0).clone(), [Takes::passing([])], move |_, _| {
             Form::Compute(Arc::new(Spends(time)))
         }))
     }

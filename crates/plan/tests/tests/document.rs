@@ -2,7 +2,7 @@
 
 use anabranch_plan::document::Document;
 use anabranch_plan::effects::plan_info;
-use anabranch_plan::op::{Contract, Effect, Mark, Node, Op, Ops, ParamKind, ParamSpec, Planned, Spec};
+use anabranch_plan::op::{Contract, Effect, Mark, Node, NodePlan, Op, Ops, ParamKind, ParamSpec, Spec};
 use anabranch_plan::registry::EndpointKind;
 use anabranch_plan::{Problems, Registries};
 use expect_test::{Expect, expect};
@@ -16,7 +16,7 @@ impl Op for Fake {
         &self.0
     }
 
-    fn plan(&self, _: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, _: &mut Node<'_>) -> Option<NodePlan> {
         None
     }
 }

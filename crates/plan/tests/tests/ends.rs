@@ -234,6 +234,31 @@ fn a_pattern_of_a_request_is_compiled_on_the_pool() {
     assert_eq!((ask(), ask()), (1, 1), "compiled by a job, and then kept");
 }
 
+/// The same for a pattern that decides between two branches.
+#[test]
+fn a_pattern_of_a_condition_is_compiled_on_the_pool() {
+    let sim = Sim::new(1);
+    let engine = engine(&sim, Arc::new(Slow::new(sim.clock())));
+    let nodes = [
+        node("few", "test::fixed_source", &[], json!({"row_count": 3})),
+        node("named", "core::vm", &["few"], json!({"out_key": 3001, "expr_id": "name"})),
+        node("many", "test::fixed_source", &[], json!({"row_count": 5})),
+        node("chosen", "core::if", &["few"], json!({"pred_id": "named", "then": "many", "on": "named"})),
+    ];
+    let tables = json!({
+        "expr_table": {"name": {"op": "const_string", "value": "US"}},
+        "pred_table": {"named": {"op": "regex", "key_id": 3001, "pattern": {"kind": "param", "param_id": 2}}},
+    });
+    let plan = plan(&engine, &nodes, "chosen", tables);
+    let ask = |pattern: &str| {
+        let mut request = Request::new(1, engine.registries());
+        request.set("pattern", Some(Scalar::Text(pattern.into())), engine.registries()).unwrap();
+        let answer = sim.block_on(plan.run(request)).unwrap();
+        (answer.candidates().count(), sim.jobs_begun())
+    };
+    assert_eq!([ask("^U"), ask("^U"), ask("^u")], [(5, 1), (5, 1), (3, 2)], "compiled by a job, then kept");
+}
+
 /// The commands of a hundred and more requests are all sent before the first is answered, from one thread.
 #[tokio::test(flavor = "current_thread")]
 async fn one_worker_keeps_the_commands_of_many_requests_in_flight() {

@@ -160,7 +160,7 @@ fn ops_for_tests_need_leave() {
 
 /// A source of rows.
 mod rows {
-    use anabranch_plan::op::{Contract, Effect, Form, Mark, Node, Op, Planned, Spec};
+    use anabranch_plan::op::{Contract, Effect, Form, Mark, Node, NodePlan, Op, Spec};
     use anabranch_plan::schema::Schema;
 
     pub(super) struct Rows;
@@ -181,8 +181,8 @@ mod rows {
             &SPEC
         }
 
-        fn plan(&self, _: &mut Node<'_>) -> Option<Planned> {
-            Some(Planned::new(Schema::default(), [], |_, _| {
+        fn plan(&self, _: &mut Node<'_>) -> Option<NodePlan> {
+            Some(NodePlan::new(Schema::default(), [], |_, _| {
                 Form::compute(0.0, |_, _, _| Ok(anabranch_rows::Rows::empty()))
             }))
         }

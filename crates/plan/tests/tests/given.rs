@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
 use anabranch_plan::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, RowsNeeded, Spec, Takes,
 };
 use anabranch_plan::schema::{KeySet, Schema};
 use anabranch_plan::{Config, Engine, Error, Registries, Request};
@@ -72,10 +72,10 @@ impl Op for Given {
         &GIVEN
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let rows = ROWS.lock().unwrap()[&node.int("rows")?].clone();
         let schema = Schema::new(rows.batch().columns().iter().map(|(key, column)| (*key, column.kind())));
-        Some(Planned::new(schema, [], move |demand: &Demand, _| {
+        Some(NodePlan::new(schema, [], move |demand: &Demand, _| {
             let rows =
                 restricted(&rows, &demand.keys).first(demand.rows.map_or(usize::MAX, |rows| rows as usize));
             Form::compute(0.0, move |_, _, _| Ok(rows.clone()))
@@ -101,12 +101,12 @@ impl Op for Only {
         &ONLY
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let keys = node.json("keys")?.as_array()?.iter().map(|key| Key(key.as_u64().unwrap() as u32));
         let keys: KeySet = keys.filter(|key| node.input(0).kind(*key).is_some()).collect();
         let schema = Schema::new(keys.iter().map(|key| (key, node.input(0).kind(key).unwrap())));
         let takes = Takes::reading(keys.iter()).rows(RowsNeeded::AsAsked);
-        Some(Planned::new(schema, [takes], move |_, _| {
+        Some(NodePlan::new(schema, [takes], move |_, _| {
             Form::compute(0.0, move |inputs, _, _| Ok(restricted(inputs[0].as_ref().unwrap(), &keys)))
         }))
     }

@@ -283,9 +283,9 @@ async fn values_that_cannot_be_read_cost_their_field() {
     let read = fields(&[("age", Kind::Int), ("country", Kind::Text)]);
     let reply = fetch(&http(&server).bind(&users(), &read), Keys::Ids(vec![1, 2])).await;
     assert_eq!(show(&reply), "7 null\nnull \"US\"");
-    let spoiled = reply.unwrap().spoiled;
-    assert_eq!(spoiled.count, 2);
-    assert!(spoiled.first.unwrap().contains("a list as `country` of `user:1`, not UTF-8 text"));
+    let malformed = reply.unwrap().malformed;
+    assert_eq!(malformed.count, 2);
+    assert!(malformed.first.unwrap().contains("a list as `country` of `user:1`, not UTF-8 text"));
     let strict = HttpConfig { strict_values: true, ..HttpConfig::new(url(&server)) };
     let refused = ask(&Http::new(strict, clock()), &users(), &read, &[1, 2]).await;
     assert!(refused.contains("as `country` of `user:1`"), "{refused}");

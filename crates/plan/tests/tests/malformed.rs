@@ -3,29 +3,31 @@
 use std::sync::Arc;
 
 use anabranch_plan::bounds::Budget;
-use anabranch_plan::source::{Bound, Data, Fetch, Keys, Pattern, Read, Reply, Source, Spoiled};
+use anabranch_plan::source::{Bound, Data, Fetch, Keys, MalformedValues, Pattern, Read, Reply, Source};
 use anabranch_plan::{Config, Engine, Registries, Request};
 use anabranch_rows::Column;
 use anabranch_testkit::Sim;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-/// A source whose second value is spoiled.
-struct Spoiling;
+/// A source whose second value is malformed.
+struct MalformedSource;
 
-impl Source for Spoiling {
+impl Source for MalformedSource {
     fn bind(&self, _: &Pattern, _: &Read) -> Arc<dyn Bound> {
-        Arc::new(Spoiling)
+        Arc::new(MalformedSource)
     }
 }
 
-impl Bound for Spoiling {
+impl Bound for MalformedSource {
     fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
         let values = (0..keys.len()).map(|row| (row != 1).then_some(row as f64));
-        let spoiled =
-            Spoiled { count: 1, first: Some("`price` of `item:2` is \"abc\", not a finite number".into()) };
+        let malformed = MalformedValues {
+            count: 1,
+            first: Some("`price` of `item:2` is \"abc\", not a finite number".into()),
+        };
         let data = Data::Columns(vec![Column::floats(values)]);
-        Fetch::Ready(Ok(Reply { spoiled, ..Reply::whole(data, 1, keys.commands()) }))
+        Fetch::Ready(Ok(Reply { malformed, ..Reply::whole(data, 1, keys.commands()) }))
     }
 }
 
@@ -39,9 +41,9 @@ fn the_ledger_tells_the_first_and_counts_all() {
     let (registries, _) =
         Registries::parse([("keys.toml", keys), ("endpoints.dev.toml", endpoints)], Some("dev")).unwrap();
     let sim = Sim::new(1);
-    let config = Config::new(registries, vec![Arc::new(Spoiling)]);
+    let config = Config::new(registries, vec![Arc::new(MalformedSource)]);
     let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
-    let text = json!({"schema_version": 1, "plan_name": "spoiled", "outputs": ["items"], "nodes": [
+    let text = json!({"schema_version": 1, "plan_name": "malformed", "outputs": ["items"], "nodes": [
         {"node_id": "ids", "op": "core::candidates", "inputs": []},
         {"node_id": "items", "op": "core::lookup", "inputs": ["ids"],
          "params": {"endpoint": "shop", "key": "item:{id}", "fields": ["price"]}}]});

@@ -57,7 +57,7 @@ async fn a_value_that_cannot_be_read_costs_its_field() {
     let read = fields(&[("country", Kind::Text), ("age", Kind::Int)]);
     let reply = fetch(&memory(DATA).bind(&users(), &read), Keys::Ids(vec![1, 3, 9])).await;
     assert_eq!(show(&reply), "\"US\" 31\n\"UK\" null\nnull null");
-    assert_eq!(reply.unwrap().spoiled.count, 2);
+    assert_eq!(reply.unwrap().malformed.count, 2);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_plan::op::{
-    Contract, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec, Takes,
+    Contract, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Spec, Takes,
 };
 use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Answer, Config, Engine, Error, OpError, Plan, Reason, Request, RunOptions};
@@ -129,10 +129,10 @@ impl Op for Chained {
         &CHAINED
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let time = Duration::from_millis(node.int("millis")? as u64);
         let begun = Arc::clone(&self.begun);
-        Some(Planned::new(node.input(0).clone(), [Takes::passing([])], move |_, _| {
+        Some(NodePlan::new(node.input(0).clone(), [Takes::passing([])], move |_, _| {
             Form::compute(1e6, move |inputs, _, check| {
                 begun.lock().unwrap().push(SystemClock.now());
                 let until = SystemClock.now() + time;

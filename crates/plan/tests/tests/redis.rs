@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_plan::source::{
-    Error, Fetch, Keys, MemoryData, Pattern, Read, Redis, RedisConfig, RedisTls, Source, Spoiled, seed,
+    Error, Fetch, Keys, MalformedValues, MemoryData, Pattern, Read, Redis, RedisConfig, RedisTls, Source,
+    seed,
 };
 use anabranch_rows::Kind;
 use anabranch_testkit::{Connection, FakeServer, RedisServer};
@@ -67,11 +68,11 @@ async fn values_that_cannot_be_read_are_null_or_refused() {
     let follow = Pattern::of_id("follow:");
     let strict = Redis::new(RedisConfig { strict_values: true, ..config(server.port()) }, clock());
     let check = async |pattern: Pattern, read: Read, ids: &[i64], expected: Expect| {
-        let spoiled = fetch(&redis.bind(&pattern, &read), Keys::Ids(ids.to_vec())).await;
-        let Spoiled { count, first } = spoiled.as_ref().unwrap().spoiled.clone();
+        let malformed = fetch(&redis.bind(&pattern, &read), Keys::Ids(ids.to_vec())).await;
+        let MalformedValues { count, first } = malformed.as_ref().unwrap().malformed.clone();
         let refused = ask(&strict, &pattern, &read, ids).await;
         assert_eq!(first.as_deref(), Some(&*refused));
-        expected.assert_eq(&format!("{}\n{count}: {refused}", show(&spoiled)));
+        expected.assert_eq(&format!("{}\n{count}: {refused}", show(&malformed)));
     };
     let age = fields(&[("age", Kind::Int)]);
     check(

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_plan::op::{Contract, Effect, Form, Mark, Node, Op, Planned, Spec, Takes};
+use anabranch_plan::op::{Contract, Effect, Form, Mark, Node, NodePlan, Op, Spec, Takes};
 use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Config, Engine, Request, RunOptions};
 use anabranch_plan_inspect::why::{Cause, End, Verdict, Why};
@@ -32,8 +32,8 @@ impl Op for Odd {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
-        Some(Planned::new(node.input(0).clone(), [Takes::passing([])], |_, _| {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
+        Some(NodePlan::new(node.input(0).clone(), [Takes::passing([])], |_, _| {
             Form::compute(1.0, |inputs, _, _| {
                 let rows = inputs[0].as_ref().unwrap();
                 Ok(rows.with_active(rows.iter().step_by(2).map(|row| row as u32).collect::<Vec<_>>()))

@@ -1,7 +1,7 @@
 //! Ops of somebody else, with every kind of parameter.
 
 use anabranch_plan::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, Ops, ParamKind, ParamSpec, Planned, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, Ops, ParamKind, ParamSpec, Spec, Takes,
 };
 use anabranch_plan::source::Sources;
 
@@ -13,11 +13,11 @@ impl Op for Described {
         &self.0
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let same = |_: &Demand, _: &mut Sources<'_>| {
             Form::compute(0.0, |inputs, _, _| Ok(inputs[0].clone().expect("it needs its input")))
         };
-        Some(Planned::new(node.input(0).clone(), [Takes::passing([])], same))
+        Some(NodePlan::new(node.input(0).clone(), [Takes::passing([])], same))
     }
 }
 

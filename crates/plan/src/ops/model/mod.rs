@@ -13,7 +13,7 @@ use super::columns::scattered;
 use super::input;
 use crate::error::OpError;
 use crate::op::{
-    Contract, Demand, Effect, Form, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Takes,
+    Contract, Demand, Effect, Form, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, RowsNeeded, Spec, Takes,
 };
 
 pub(super) struct Model;
@@ -75,7 +75,7 @@ impl Op for Model {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let schema = node.input(0);
         let scorer = read(node);
         let missing = missing(node);
@@ -91,7 +91,7 @@ impl Op for Model {
         let (key, nullable, name) = (entry.key, entry.nullable, entry.name.clone());
         let takes = Takes::passing(features.keys()).making([key]).rows(RowsNeeded::AsAsked);
         let scorer = RowScorer { scorer, features, missing: missing? };
-        Some(Planned::new(schema, [takes], move |demand: &Demand, _| {
+        Some(NodePlan::new(schema, [takes], move |demand: &Demand, _| {
             if !demand.keys.has(key) {
                 return Form::compute(0.0, |inputs, _, _| Ok(input(inputs, 0).clone()));
             }

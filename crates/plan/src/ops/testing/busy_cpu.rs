@@ -10,8 +10,8 @@ use anabranch_rows::Rows;
 use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{
-    Compute, Contract, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec,
-    Takes,
+    Compute, Contract, Effect, Form, Inputs, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, RowsNeeded,
+    Spec, Takes,
 };
 use crate::ops::input;
 
@@ -33,11 +33,11 @@ impl Op for BusyCpu {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let millis = u64::try_from(node.int("busy_wait_ms")?).ok()?;
         let busy = Busy(Duration::from_millis(millis));
         let takes = [Takes::passing([]).rows(RowsNeeded::AsAsked)];
-        Some(Planned::new(node.input(0).clone(), takes, |_, _| Form::Compute(Arc::new(busy))))
+        Some(NodePlan::new(node.input(0).clone(), takes, |_, _| Form::Compute(Arc::new(busy))))
     }
 }
 

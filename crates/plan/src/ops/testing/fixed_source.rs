@@ -9,7 +9,7 @@ use anabranch_rows::{Batch, Rows};
 use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{
-    Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, Spec,
+    Compute, Contract, Demand, Effect, Form, Inputs, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Spec,
 };
 use crate::schema::Schema;
 
@@ -31,7 +31,7 @@ impl Op for FixedSource {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let count = node.int("row_count").unwrap_or(1);
         let most = node.registries().limits.bounds.rows;
         if count.unsigned_abs() > most {
@@ -43,7 +43,7 @@ impl Op for FixedSource {
             );
             return None;
         }
-        Some(Planned::new(Schema::default(), [], move |demand: &Demand, _| {
+        Some(NodePlan::new(Schema::default(), [], move |demand: &Demand, _| {
             let count = demand.rows.map_or(count, |rows| count.min(rows.into()));
             Form::Compute(Arc::new(Fixed { count, rows: OnceLock::new() }))
         }))

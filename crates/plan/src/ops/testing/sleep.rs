@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{
-    Contract, Effect, Form, Inputs, Mark, Node, Op, ParamKind, ParamSpec, Planned, RowsNeeded, Spec, Started,
-    Takes, Wait,
+    Contract, Effect, Form, Inputs, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, RowsNeeded, Spec,
+    Started, Takes, Wait,
 };
 use crate::ops::input;
 
@@ -32,14 +32,14 @@ impl Op for Sleep {
         &SPEC
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let millis = u64::try_from(node.int("duration_ms")?).ok()?;
         let sleeper = Sleeper {
             duration: Duration::from_millis(millis),
             fails: node.bool("fail_after_sleep").unwrap_or(false),
         };
         let takes = [Takes::passing([]).rows(RowsNeeded::AsAsked)];
-        Some(Planned::new(node.input(0).clone(), takes, |_, _| Form::Wait(Arc::new(sleeper))))
+        Some(NodePlan::new(node.input(0).clone(), takes, |_, _| Form::Wait(Arc::new(sleeper))))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::document::Document;
 use crate::error::OpError;
 use crate::expr::{Expr, Pred};
 use crate::op::{
-    Arg, Demand, Files, FilesFrom, Form, Inputs, Node, Op, Ops, ParamKind, ParamSpec, Planned, Sources,
+    Arg, Demand, Files, FilesFrom, Form, Inputs, Node, NodePlan, Op, Ops, ParamKind, ParamSpec, Sources,
     Started, When,
 };
 use crate::registry::Registries;
@@ -177,7 +177,7 @@ impl Case {
         problems.errors.iter().map(ToString::to_string).chain(odd).collect::<Vec<_>>().join("\n")
     }
 
-    fn plan(&self, problems: &mut Problems) -> Option<Planned> {
+    fn plan(&self, problems: &mut Problems) -> Option<NodePlan> {
         let spec = self.op.spec();
         let schemas: Vec<Schema> = self.inputs.iter().map(schema_of).collect();
         let mut next_node = spec.inputs;
@@ -237,7 +237,7 @@ impl Case {
         let mut problems = Problems::default();
         let planned = self.plan(&mut problems);
         assert!(problems.is_fine(), "{problems}");
-        let Planned { schema, takes, build, choice, .. } = planned.unwrap();
+        let NodePlan { schema, takes, build, choice, .. } = planned.unwrap();
         assert_eq!(takes.len(), self.inputs.len());
         let clock = Arc::new(TestClock(Mutex::new(SystemClock.now())));
         let mut request = crate::request::Request::new(7, &self.registries);

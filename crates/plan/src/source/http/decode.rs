@@ -28,8 +28,8 @@ impl From<OverBudget> for Fault {
 pub(super) struct Decoded {
     pub(super) data: Data,
     /// The number of values that could not be read.
-    pub(super) spoiled: u32,
-    pub(super) first_spoiled: Option<Fault>,
+    pub(super) malformed: u32,
+    pub(super) first_malformed: Option<Fault>,
 }
 
 /// Decodes one reply.
@@ -66,8 +66,8 @@ impl<'a> Decoder<'a> {
             seen: false,
             shape,
             skip: None,
-            spoiled: 0,
-            first_spoiled: None,
+            malformed: 0,
+            first_malformed: None,
         };
         Decoder { tokens: Tokens::default(), rows }
     }
@@ -123,8 +123,8 @@ struct Rows<'a> {
     /// Values deeper than this are skipped; at this depth a skipped one ends.
     skip: Option<usize>,
     /// The number of values that could not be read.
-    spoiled: u32,
-    first_spoiled: Option<Fault>,
+    malformed: u32,
+    first_malformed: Option<Fault>,
 }
 
 enum Shape<'a> {
@@ -296,7 +296,7 @@ impl Rows<'_> {
                     (Some(id), _) => lists.ids.push(id),
                     (None, len) => {
                         len.into_iter().for_each(|len| *len -= 1);
-                        self.spoil_item(&token, values::AN_ID);
+                        self.add_malformed_item(&token, values::AN_ID);
                     }
                 }
                 if nested {
@@ -329,7 +329,7 @@ impl Rows<'_> {
             columns[at].push_null();
             let (name, expected) = (Arc::clone(&fields[at].name), values::expected(fields[at].kind));
             let found = format!("{} as `{name}` of `{}`", shown(token), self.name());
-            self.spoil(found, expected);
+            self.add_malformed(found, expected);
         }
         Ok(())
     }
@@ -344,7 +344,7 @@ impl Rows<'_> {
                 return Ok(());
             }
             lists.lens.last_mut().into_iter().for_each(|len| *len -= 1);
-            self.spoil_item(token, "an object of `id` and `score`");
+            self.add_malformed_item(token, "an object of `id` and `score`");
             if let Token::BeginList = token {
                 self.skip = Some(self.depth);
             }
@@ -372,7 +372,7 @@ impl Rows<'_> {
                     _ => {
                         lists.lens.last_mut().into_iter().for_each(|len| *len -= 1);
                         let found = format!("an item for `{}` without its id or score", self.name());
-                        self.spoil(found, "an id and a finite score");
+                        self.add_malformed(found, "an id and a finite score");
                     }
                 }
             }
@@ -411,14 +411,14 @@ impl Rows<'_> {
         self.names.get(self.row).and_then(Option::as_deref).unwrap_or_default()
     }
 
-    fn spoil_item(&mut self, token: &Token<'_>, expected: &'static str) {
+    fn add_malformed_item(&mut self, token: &Token<'_>, expected: &'static str) {
         let found = format!("the item {} for `{}`", shown(token), self.name());
-        self.spoil(found, expected);
+        self.add_malformed(found, expected);
     }
 
-    fn spoil(&mut self, found: String, expected: &'static str) {
-        self.spoiled = self.spoiled.saturating_add(1);
-        self.first_spoiled.get_or_insert(Fault::Malformed { found, expected });
+    fn add_malformed(&mut self, found: String, expected: &'static str) {
+        self.malformed = self.malformed.saturating_add(1);
+        self.first_malformed.get_or_insert(Fault::Malformed { found, expected });
     }
 
     fn finish(mut self) -> Result<Decoded, Fault> {
@@ -441,7 +441,7 @@ impl Rows<'_> {
             }
             Shape::Lists { lists, .. } | Shape::Scored { lists, .. } => Data::Lists(lists),
         };
-        Ok(Decoded { data, spoiled: self.spoiled, first_spoiled: self.first_spoiled })
+        Ok(Decoded { data, malformed: self.malformed, first_malformed: self.first_malformed })
     }
 }
 

@@ -24,7 +24,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use self::decode::{Decoded, Decoder, Fault};
 use super::values;
-use super::{Bound, Error, Fetch, Hedge, Keys, Pattern, Read, Reply, Source, Spoiled};
+use super::{Bound, Error, Fetch, Hedge, Keys, MalformedValues, Pattern, Read, Reply, Source};
 use crate::bounds::{Budget, ReplyCount};
 use crate::registry::Endpoint;
 
@@ -52,7 +52,7 @@ pub struct HttpConfig {
     /// When a late read is sent a second time, if that is done.
     pub hedge: Option<Hedge>,
     /// True if a value that cannot be read fails the read. Otherwise it is null, or left out of its list, and counted in
-    /// [`Reply::spoiled`].
+    /// [`Reply::malformed`].
     pub strict_values: bool,
 }
 
@@ -205,13 +205,13 @@ impl Server {
                 decoder.feed(slice).map_err(fault)?;
             }
         }
-        let Decoded { data, spoiled: count, first_spoiled } = decoder.finish().map_err(fault)?;
-        let first = first_spoiled.map(fault);
+        let Decoded { data, malformed: count, first_malformed } = decoder.finish().map_err(fault)?;
+        let first = first_malformed.map(fault);
         if let Some(error) = first.clone().filter(|_| self.config.strict_values) {
             return Err(error);
         }
-        let spoiled = Spoiled { count, first: first.map(|error| error.to_string().into()) };
-        Ok(Reply { data, trips: 1, commands: names.iter().flatten().count() as u32, spoiled })
+        let malformed = MalformedValues { count, first: first.map(|error| error.to_string().into()) };
+        Ok(Reply { data, trips: 1, commands: names.iter().flatten().count() as u32, malformed })
     }
 
     async fn next_bytes(&self, response: &mut Response<Incoming>) -> Result<Option<Bytes>, Error> {

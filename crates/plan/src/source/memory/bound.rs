@@ -10,7 +10,7 @@ use super::data::{MemoryData, Stored};
 use crate::bounds::{Budget, OverBudget};
 use crate::source::values::{self, Values};
 use crate::source::{
-    Bound, Data, Error, Fetch, Field, Keys, Lists as Found, Part, Pattern, Read, Reply, Spoiled,
+    Bound, Data, Error, Fetch, Field, Keys, Lists as Found, MalformedValues, Part, Pattern, Read, Reply,
 };
 
 /// The row of a key that is not there.
@@ -62,19 +62,19 @@ struct Rows {
     index: Index,
     len: usize,
     /// By row.
-    spoiled: HashMap<u32, SpoiledRow>,
+    malformed: HashMap<u32, MalformedRow>,
     /// True if such a value fails the read.
     strict: bool,
 }
 
 /// The values of a row that cannot be read: their number, and the first.
 #[derive(Default)]
-struct SpoiledRow {
+struct MalformedRow {
     count: u32,
     first: Option<Error>,
 }
 
-impl SpoiledRow {
+impl MalformedRow {
     fn add(&mut self, error: Error) {
         self.count += 1;
         self.first.get_or_insert(error);
@@ -87,7 +87,7 @@ impl Rows {
         data: &MemoryData,
         pattern: &Pattern,
         strict: bool,
-        mut read: impl FnMut(&str, &Stored, &mut SpoiledRow),
+        mut read: impl FnMut(&str, &Stored, &mut MalformedRow),
     ) -> Rows {
         let literal = |part: Option<&Part>| match part {
             Some(Part::Literal(text)) => text.clone(),
@@ -96,18 +96,18 @@ impl Rows {
         let (first, last) = (literal(pattern.parts().first()), literal(pattern.parts().last()));
         let affixes = pattern.affixes().map(|(prefix, suffix)| (prefix.into(), suffix.into()));
         let index = Index { affixes, ids: HashMap::new(), whole: HashMap::new() };
-        let mut rows = Rows { index, len: 0, spoiled: HashMap::new(), strict };
+        let mut rows = Rows { index, len: 0, malformed: HashMap::new(), strict };
         for (key, stored) in data.iter() {
             if !key.starts_with(&*first) || !key.ends_with(&*last) {
                 continue;
             }
-            let mut spoiled = SpoiledRow::default();
-            read(key, stored, &mut spoiled);
+            let mut malformed = MalformedRow::default();
+            read(key, stored, &mut malformed);
             let row = rows.len as u32;
             rows.len += 1;
             assert!(row < ABSENT, "an embedded store has fewer than 2^32 - 1 keys");
-            if spoiled.count > 0 {
-                rows.spoiled.insert(row, spoiled);
+            if malformed.count > 0 {
+                rows.malformed.insert(row, malformed);
             }
             rows.index.insert(key, row);
         }
@@ -115,7 +115,7 @@ impl Rows {
     }
 
     /// The rows of `keys`, and the values of them that cannot be read.
-    fn find(&self, keys: &Keys) -> Result<(RowNumbers, Spoiled), Error> {
+    fn find(&self, keys: &Keys) -> Result<(RowNumbers, MalformedValues), Error> {
         let index = &self.index;
         let rows: RowNumbers = match keys {
             Keys::Ids(ids) => ids.iter().map(|id| index.ids.get(id).copied().unwrap_or(ABSENT)).collect(),
@@ -124,17 +124,17 @@ impl Rows {
                 .map(|key| key.as_deref().and_then(|key| index.whole(key)).unwrap_or(ABSENT))
                 .collect(),
         };
-        let mut spoiled = Spoiled::default();
-        if !self.spoiled.is_empty() {
-            for SpoiledRow { count, first } in rows.iter().filter_map(|row| self.spoiled.get(row)) {
+        let mut malformed = MalformedValues::default();
+        if !self.malformed.is_empty() {
+            for MalformedRow { count, first } in rows.iter().filter_map(|row| self.malformed.get(row)) {
                 if let Some(error) = first.as_ref().filter(|_| self.strict) {
                     return Err(error.clone());
                 }
                 let first = first.as_ref().map(|error| error.to_string().into());
-                spoiled.add(Spoiled { count: *count, first });
+                malformed.add(MalformedValues { count: *count, first });
             }
         }
-        Ok((rows, spoiled))
+        Ok((rows, malformed))
     }
 }
 
@@ -166,11 +166,11 @@ impl Fields {
         let name = Read::Fields(Arc::clone(fields)).command();
         let places: Vec<Option<u32>> = fields.iter().map(|field| data.name_of(&field.name)).collect();
         let mut columns: Vec<Values> = fields.iter().map(|field| Values::new(field.kind, 0)).collect();
-        let rows = Rows::new(data, pattern, strict, |key, stored, spoiled| {
+        let rows = Rows::new(data, pattern, strict, |key, stored, malformed| {
             let command = || format!("{name} {key}");
             let Stored::Hash(hash) = stored else {
                 columns.iter_mut().for_each(Values::push_null);
-                return spoiled.add(wrong_type(endpoint, command()));
+                return malformed.add(wrong_type(endpoint, command()));
             };
             let found = |place: &Option<u32>| {
                 let (_, value) = hash.iter().find(|(name, _)| Some(*name) == *place)?;
@@ -182,7 +182,7 @@ impl Fields {
                     None => column.push_null(),
                     Some(value) => {
                         column.push_null();
-                        spoiled.add(Error::Malformed {
+                        malformed.add(Error::Malformed {
                             endpoint: Arc::clone(endpoint),
                             command: format!("{} {}", command(), field.name),
                             found: values::quoted(value),
@@ -220,9 +220,9 @@ impl Bound for Fields {
         if let Some(refused) = &self.refused {
             return Fetch::Ready(Err(refused.clone()));
         }
-        Fetch::Ready(self.rows.find(&keys).map(|(rows, spoiled)| {
+        Fetch::Ready(self.rows.find(&keys).map(|(rows, malformed)| {
             let data = Data::Columns(self.columns.iter().map(|column| gather(column, &rows)).collect());
-            Reply { data, trips: 1, commands: keys.commands(), spoiled }
+            Reply { data, trips: 1, commands: keys.commands(), malformed }
         }))
     }
 }
@@ -255,15 +255,15 @@ impl Lists {
         };
         let (mut ends, mut ids) = (Vec::new(), Vec::new());
         let name = read.command();
-        let rows = Rows::new(data, pattern, strict, |key, stored, spoiled| {
+        let rows = Rows::new(data, pattern, strict, |key, stored, malformed| {
             let command = || format!("{name} {key}");
-            let mut add = |item: &str, spoiled: &mut SpoiledRow| match values::int(item) {
+            let mut add = |item: &str, malformed: &mut MalformedRow| match values::int(item) {
                 Some(id) => {
                     ids.push(id);
                     true
                 }
                 None => {
-                    spoiled.add(Error::Malformed {
+                    malformed.add(Error::Malformed {
                         endpoint: Arc::clone(endpoint),
                         command: command(),
                         found: format!("the item {}", values::quoted(item)),
@@ -274,16 +274,16 @@ impl Lists {
             };
             match (stored, &mut scores) {
                 (Stored::List(items), None) => {
-                    items.iter().take(limit).for_each(|item| _ = add(item, spoiled));
+                    items.iter().take(limit).for_each(|item| _ = add(item, malformed));
                 }
                 (Stored::Scored(members), Some(scores)) => {
                     for (member, score) in members.iter().take(limit) {
-                        if add(member, spoiled) {
+                        if add(member, malformed) {
                             scores.push(*score);
                         }
                     }
                 }
-                _ => spoiled.add(wrong_type(endpoint, command())),
+                _ => malformed.add(wrong_type(endpoint, command())),
             }
             ends.push(ids.len());
         });
@@ -302,7 +302,7 @@ impl Bound for Lists {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
-        Fetch::Ready(self.rows.find(&keys).and_then(|(rows, spoiled)| {
+        Fetch::Ready(self.rows.find(&keys).and_then(|(rows, malformed)| {
             let range = |row: u32| match row {
                 ABSENT => 0..0,
                 0 => 0..self.ends[0],
@@ -326,7 +326,7 @@ impl Bound for Lists {
                     to.extend_from_slice(&from[range]);
                 }
             }
-            Ok(Reply { data: Data::Lists(found), trips: 1, commands: keys.commands(), spoiled })
+            Ok(Reply { data: Data::Lists(found), trips: 1, commands: keys.commands(), malformed })
         }))
     }
 }

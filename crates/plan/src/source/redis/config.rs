@@ -42,7 +42,7 @@ pub struct RedisConfig {
     /// The most bytes that the replies of one trip may have.
     pub max_reply_bytes: usize,
     /// True if a value that cannot be read, or a key of another type, fails the read. Otherwise it is null, or left out
-    /// of its list, and counted in [`Reply::spoiled`](crate::source::Reply::spoiled).
+    /// of its list, and counted in [`Reply::malformed`](crate::source::Reply::malformed).
     pub strict_values: bool,
 }
 

@@ -22,9 +22,9 @@ pub(super) struct Sink {
     /// The first reply that makes the whole trip fail.
     pub(super) fault: Option<Fault>,
     /// The number of values that could not be read.
-    pub(super) spoiled: u32,
+    pub(super) malformed: u32,
     /// The first of them.
-    pub(super) first_spoiled: Option<Spoil>,
+    pub(super) first_malformed: Option<MalformedValue>,
 }
 
 enum Shape {
@@ -77,7 +77,7 @@ pub(super) enum FaultKind {
 
 /// A value that cannot be read.
 #[derive(Debug)]
-pub(super) struct Spoil {
+pub(super) struct MalformedValue {
     pub(super) row: u32,
     /// The place of its field, if it is the value of one.
     pub(super) field: Option<usize>,
@@ -121,8 +121,8 @@ impl Sink {
             row: 0,
             redirects: Vec::new(),
             fault: None,
-            spoiled: 0,
-            first_spoiled: None,
+            malformed: 0,
+            first_malformed: None,
         }
     }
 
@@ -211,7 +211,7 @@ impl Sink {
                 let single = fields.len() == 1;
                 match (depth, single) {
                     (0, true) => self.field(0, token),
-                    (0, false) => self.spoil_row(shown(token), "a list of the fields asked for"),
+                    (0, false) => self.add_malformed_row(shown(token), "a list of the fields asked for"),
                     _ => {
                         let field = *at;
                         *at += 1;
@@ -220,17 +220,17 @@ impl Sink {
                 }
             }
             Shape::Ids { lists, .. } => match (depth, id(token)) {
-                (0, _) => self.spoil_row(shown(token), "a list"),
+                (0, _) => self.add_malformed_row(shown(token), "a list"),
                 (_, Some(id)) => lists.ids.push(id),
-                (_, None) => self.spoil(None, Found::Item(shown(token)), values::AN_ID),
+                (_, None) => self.add_malformed(None, Found::Item(shown(token)), values::AN_ID),
             },
             Shape::Scored(scored) => match depth {
-                0 => self.spoil_row(shown(token), "a list"),
+                0 => self.add_malformed_row(shown(token), "a list"),
                 _ if !scored.has_member => {
                     scored.has_member = true;
                     scored.member = id(token);
                     if scored.member.is_none() {
-                        self.spoil(None, Found::Item(shown(token)), values::AN_ID);
+                        self.add_malformed(None, Found::Item(shown(token)), values::AN_ID);
                     }
                 }
                 _ => {
@@ -245,7 +245,7 @@ impl Sink {
                                 }
                             }
                         }
-                        (Some(_), None) => self.spoil(None, Found::Value(shown(token)), A_PAIR),
+                        (Some(_), None) => self.add_malformed(None, Found::Value(shown(token)), A_PAIR),
                         (None, _) => {}
                     }
                 }
@@ -274,7 +274,7 @@ impl Sink {
                     *at = 0;
                     return true;
                 }
-                0 if fields.len() > 1 => self.spoil_row(found(), "a list of the fields asked for"),
+                0 if fields.len() > 1 => self.add_malformed_row(found(), "a list of the fields asked for"),
                 0 => self.field(0, Token::Begin(group, len)),
                 _ => {
                     let field = *at;
@@ -294,8 +294,8 @@ impl Sink {
                     return true;
                 }
                 (0, Group::List) => self.too_many(len),
-                (0, _) => self.spoil_row(found(), "a list"),
-                _ => self.spoil(None, Found::Item(found()), values::AN_ID),
+                (0, _) => self.add_malformed_row(found(), "a list"),
+                _ => self.add_malformed(None, Found::Item(found()), values::AN_ID),
             },
             Shape::Scored(scored) => match (depth, group, len) {
                 // In RESP2 members and scores come in turn.
@@ -305,14 +305,14 @@ impl Sink {
                     return true;
                 }
                 (0, Group::List, _) => self.too_many(len),
-                (0, ..) => self.spoil_row(found(), "a list"),
+                (0, ..) => self.add_malformed_row(found(), "a list"),
                 (1, Group::List, 2) => {
                     scored.has_member = false;
                     return true;
                 }
                 _ => {
                     scored.has_member = false;
-                    self.spoil(None, Found::Value(found()), A_PAIR);
+                    self.add_malformed(None, Found::Value(found()), A_PAIR);
                 }
             },
             Shape::Values(_, open) => {
@@ -371,7 +371,7 @@ impl Sink {
             other => {
                 column.push_null();
                 let expected = values::expected(fields[at].kind);
-                self.spoil(Some(at), Found::Value(shown(other)), expected);
+                self.add_malformed(Some(at), Found::Value(shown(other)), expected);
             }
         }
     }
@@ -382,7 +382,7 @@ impl Sink {
         if let Some(redirect) = Redirect::parse(row, message) {
             self.redirects.push(redirect);
         } else if message.starts_with(b"WRONGTYPE") {
-            self.spoil(None, Found::WrongType(lossy(message)), "a value of the type asked for");
+            self.add_malformed(None, Found::WrongType(lossy(message)), "a value of the type asked for");
         } else {
             self.fault.get_or_insert_with(|| Fault { row, kind: FaultKind::Refused(lossy(message)) });
         }
@@ -413,16 +413,16 @@ impl Sink {
     }
 
     /// Counts a reply that cannot be read and leaves its row empty.
-    fn spoil_row(&mut self, found: String, expected: &'static str) {
-        self.spoil(None, Found::Value(found), expected);
+    fn add_malformed_row(&mut self, found: String, expected: &'static str) {
+        self.add_malformed(None, Found::Value(found), expected);
         self.push_empty();
     }
 
     /// Counts a value that cannot be read.
-    fn spoil(&mut self, field: Option<usize>, found: Found, expected: &'static str) {
-        self.spoiled = self.spoiled.saturating_add(1);
+    fn add_malformed(&mut self, field: Option<usize>, found: Found, expected: &'static str) {
+        self.malformed = self.malformed.saturating_add(1);
         let row = self.row;
-        self.first_spoiled.get_or_insert(Spoil { row, field, found, expected });
+        self.first_malformed.get_or_insert(MalformedValue { row, field, found, expected });
     }
 
     fn push_empty(&mut self) {

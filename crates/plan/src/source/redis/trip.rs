@@ -6,12 +6,12 @@ use hashbrown::HashMap;
 
 use super::encode::Template;
 use super::servers::{Answers, Commands, Part, Servers};
-use super::sink::{Fault, FaultKind, Found, Sink, Spoil};
+use super::sink::{Fault, FaultKind, Found, MalformedValue, Sink};
 use super::slots;
 use crate::bounds::Budget;
 use crate::source::merge::merge;
 use crate::source::share::Pick;
-use crate::source::{Bound, Data, Error, Fetch, Keys, Pattern, Read, Reply, Spoiled};
+use crate::source::{Bound, Data, Error, Fetch, Keys, MalformedValues, Pattern, Read, Reply};
 
 /// A read, bound to a Redis.
 pub(super) struct BoundRead {
@@ -125,24 +125,25 @@ impl<'a> Batch<'a> {
         rows: usize,
     ) -> Result<Reply, Error> {
         let Answers { mut parts, trips } = answers;
-        let mut spoiled = Spoiled::default();
+        let mut malformed = MalformedValues::default();
         for part in &mut parts {
             part.sink.settle();
             if let Some(fault) = part.sink.fault.take() {
                 return Err(self.fault(servers, part, fault));
             }
-            let Some(first) = part.sink.first_spoiled.take() else { continue };
-            let error = self.spoil(servers, part, first);
+            let Some(first) = part.sink.first_malformed.take() else { continue };
+            let error = self.malformed_error(servers, part, first);
             if servers.config().strict_values {
                 return Err(error);
             }
-            spoiled.add(Spoiled { count: part.sink.spoiled, first: Some(error.to_string().into()) });
+            malformed
+                .add(MalformedValues { count: part.sink.malformed, first: Some(error.to_string().into()) });
         }
         let data = match (&parts[..], &places) {
             ([Part { places: None, .. }], None) => parts.swap_remove(0).sink.into_data(),
             _ => self.gathered(parts, places, rows),
         };
-        Ok(Reply { data, trips, commands: self.len() as u32, spoiled })
+        Ok(Reply { data, trips, commands: self.len() as u32, malformed })
     }
 
     /// The rows of several parts in the order of the keys.
@@ -179,18 +180,18 @@ impl<'a> Batch<'a> {
     }
 
     /// A value that could not be read, as an error about it.
-    fn spoil(&self, servers: &Servers, part: &Part, spoil: Spoil) -> Error {
+    fn malformed_error(&self, servers: &Servers, part: &Part, value: MalformedValue) -> Error {
         let endpoint = Arc::clone(&servers.config().endpoint);
-        let mut command = self.name(part.place(spoil.row) as usize);
-        if let (Some(at), Read::Fields(fields)) = (spoil.field, &self.ask.read) {
+        let mut command = self.name(part.place(value.row) as usize);
+        if let (Some(at), Read::Fields(fields)) = (value.field, &self.ask.read) {
             command = format!("{command} {}", fields[at].name);
         }
-        let found = match spoil.found {
+        let found = match value.found {
             Found::WrongType(message) => return Error::Refused { endpoint, command, message },
             Found::Value(found) => found,
             Found::Item(item) => format!("the item {item}"),
         };
-        Error::Malformed { endpoint, command, found, expected: spoil.expected }
+        Error::Malformed { endpoint, command, found, expected: value.expected }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_engine::Check;
 use anabranch_plan::OpError;
-use anabranch_plan::op::{Demand, Form, Inputs, Node, Op, Ops, Planned, Spec, Started};
+use anabranch_plan::op::{Demand, Form, Inputs, Node, NodePlan, Op, Ops, Spec, Started};
 use anabranch_plan::source::Sources;
 
 /// The instructions for nodes, by id; other nodes are left as they are.
@@ -52,8 +52,8 @@ impl Op for Moody {
         self.op.spec()
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
-        let Planned { build, .. } = self.op.plan(node)?;
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
+        let NodePlan { build, .. } = self.op.plan(node)?;
         let again = self.op.plan(node)?;
         let (moods, node) = (self.moods.clone(), node.id().to_owned());
         let built = move |demand: &Demand, sources: &mut Sources<'_>| match build(demand, sources) {
@@ -61,7 +61,7 @@ impl Op for Moody {
             Form::Wait(form) => Form::Wait(form),
             form => moody(form, moods, node),
         };
-        Some(Planned { build: Box::new(built), ..again })
+        Some(NodePlan { build: Box::new(built), ..again })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::Check;
-use anabranch_plan::op::{Demand, Form, Inputs, Node, Op, Ops, Planned, Spec, Started};
+use anabranch_plan::op::{Demand, Form, Inputs, Node, NodePlan, Op, Ops, Spec, Started};
 use anabranch_plan::source::Sources;
 use anabranch_plan::source::{Memory, MemoryData, Source};
 use anabranch_plan::{Config, Engine, OpError, Plan};
@@ -237,12 +237,12 @@ impl Op for Told {
         self.op.spec()
     }
 
-    fn plan(&self, node: &mut Node<'_>) -> Option<Planned> {
+    fn plan(&self, node: &mut Node<'_>) -> Option<NodePlan> {
         let order = self.orders.iter().find(|(id, _)| id == node.id()).unwrap().1;
-        let Planned { build, .. } = self.op.plan(node)?;
+        let NodePlan { build, .. } = self.op.plan(node)?;
         let again = self.op.plan(node)?;
         let told = move |demand: &Demand, sources: &mut Sources<'_>| slowed(build(demand, sources), order);
-        Some(Planned { build: Box::new(told), ..again })
+        Some(NodePlan { build: Box::new(told), ..again })
     }
 }
 

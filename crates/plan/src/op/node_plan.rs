@@ -13,7 +13,7 @@ use crate::source::Sources;
 use crate::value::Values;
 
 /// A checked node: the columns of its output, its use of its inputs, and the way to its form.
-pub struct Planned {
+pub struct NodePlan {
     /// The columns of its output.
     pub schema: Schema,
     /// Its use of each input: those of `inputs`, then those of its node parameters.
@@ -86,14 +86,14 @@ impl Condition {
 /// Makes the form of a node.
 pub type Build = Box<dyn FnOnce(&Demand, &mut Sources<'_>) -> Form>;
 
-impl Planned {
+impl NodePlan {
     /// A node with these columns, which takes this from its inputs.
     pub fn new(
         schema: Schema,
         takes: impl Into<Vec<Takes>>,
         build: impl FnOnce(&Demand, &mut Sources<'_>) -> Form + 'static,
-    ) -> Planned {
-        Planned {
+    ) -> NodePlan {
+        NodePlan {
             schema,
             takes: takes.into(),
             build: Box::new(build),
@@ -106,28 +106,28 @@ impl Planned {
 
     /// One that waits for trips to this endpoint.
     #[must_use]
-    pub fn at(mut self, endpoint: usize) -> Planned {
+    pub fn at(mut self, endpoint: usize) -> NodePlan {
         self.endpoint = Some(endpoint);
         self
     }
 
     /// One whose rows are decided by this rule.
     #[must_use]
-    pub fn by(mut self, rule: Rule) -> Planned {
+    pub fn by(mut self, rule: Rule) -> NodePlan {
         self.rule = Some(rule);
         self
     }
 
     /// One that knows its rows beforehand, though not all their columns.
     #[must_use]
-    pub fn bare(mut self, rows: fn(&Call) -> Rows) -> Planned {
+    pub fn bare(mut self, rows: fn(&Call) -> Rows) -> NodePlan {
         self.bare = Some(rows);
         self
     }
 
     /// One that gives back one of its inputs.
     #[must_use]
-    pub fn choosing(mut self, choice: Choice) -> Planned {
+    pub fn choosing(mut self, choice: Choice) -> NodePlan {
         self.choice = Some(choice);
         self
     }

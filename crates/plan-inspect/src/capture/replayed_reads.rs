@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::masked::Masking;
+use super::masking::Masking;
 use super::model::Model;
 use super::replies::Replies;
 use anabranch_plan::Plan;
