@@ -119,7 +119,7 @@ impl Baseline {
         let function = function.ok_or_else(|| format!("{} is unknown", recipe.function))?;
         let work = tokio::task::spawn_blocking(move || {
             let inputs: Vec<Vec<Bytes>> = inputs.into_iter().map(|input| vec![input]).collect();
-            call(&*function, &inputs, &recipe.params).map(join).map_err(|fault| fault.to_string())
+            call(&function, &inputs, &recipe.params).map(join).map_err(|fault| fault.to_string())
         });
         work.await.map_err(|error| error.to_string())?
     }

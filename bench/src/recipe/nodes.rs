@@ -215,7 +215,7 @@ fn call_alone(times: usize) {
     let identity = functions.get(&"identity/1.0.0".parse().expect("an id")).expect("a function of the crate");
     let (inputs, params) = ([vec![Bytes::from_static(b"12345678")]], Params::new());
     for _ in 0..times {
-        let given = call(&**identity, std::hint::black_box(&inputs), &params).expect("it takes one input");
+        let given = call(identity, std::hint::black_box(&inputs), &params).expect("it takes one input");
         assert_eq!(std::hint::black_box(given)[0].len(), 8);
     }
 }

@@ -145,6 +145,14 @@ impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
     }
 }
 
+impl<K: Eq + Hash, V> Flights<K, V> {
+    /// True if the flight of `key` is open.
+    pub fn is_open(&self, key: &K) -> bool {
+        let shard = &self.table.shards[self.table.hasher.hash_one(key) as usize % SHARDS];
+        lock(shard).contains_key(key)
+    }
+}
+
 impl<K, V> Flights<K, V> {
     /// The number of open flights.
     pub fn open(&self) -> usize {

@@ -13,12 +13,12 @@ use crate::executor::Inner;
 use crate::function::{Function, Holds};
 use crate::pace::Pace;
 use crate::recipe::{CONTEXT, FunctionId, Malformed, Params, skim};
-use crate::run::Given;
+use crate::value::StoredValue;
 
 /// What is known about an address that is asked for.
 pub(crate) enum Found {
-    Blob(Given),
-    Memo(Given),
+    Blob(StoredValue),
+    Memo(StoredValue),
     Closure(Box<Closure>),
 }
 
@@ -40,6 +40,8 @@ pub(crate) struct Node {
     pub function: u32,
     /// Nothing where there are none.
     pub params: Option<Arc<Params>>,
+    /// True if an input is the value of another recipe.
+    pub reads_recipes: bool,
     /// Where its inputs begin; they end where the next node's begin.
     first: u32,
     end: u32,
@@ -61,10 +63,7 @@ impl Closure {
         let mut lease = inner.store.lease();
         // Held, it holds all that it takes to derive it.
         lease.hold(*address).await?;
-        let given = |(output, size), lease| {
-            let lease = Some(Arc::new(lease));
-            Given { output, size, bytes: None, kept: None, lease }
-        };
+        let given = |(output, size), lease| StoredValue::stored(output, size, Some(Arc::new(lease)));
         match look(inner, address, None, &mut lease).await? {
             Look::Blob(found) => Ok(Found::Blob(given(found, lease))),
             Look::Memo(found) => Ok(Found::Memo(given(found, lease))),
@@ -206,7 +205,14 @@ impl<'a> Search<'a> {
         let first = self.inputs.len() as u32;
         self.inputs.extend(inputs.iter().map(|_| Input::Given(u32::MAX)));
         self.wanted.extend(inputs);
-        self.nodes.push(Node { address, function, params, first, end: self.inputs.len() as u32 });
+        self.nodes.push(Node {
+            address,
+            function,
+            params,
+            reads_recipes: false,
+            first,
+            end: self.inputs.len() as u32,
+        });
         self.path.push((number, first));
         self.met.insert(address, Input::Node(number));
         Ok(Input::Node(number))
@@ -259,6 +265,10 @@ impl<'a> Search<'a> {
                         input
                     }
                 },
+            };
+            self.nodes[node as usize].reads_recipes |= match input {
+                Input::Node(_) => true,
+                Input::Given(given) => self.given[given as usize].0 != address,
             };
             self.inputs[at as usize] = input;
         }

@@ -1,56 +1,276 @@
-//! Calls a function on bytes in hand, as the executor would.
+//! The one loop that drives a function: chunks of its inputs in, chunks of its output out.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_text::panic_message;
 use bytes::Bytes;
+use smallvec::SmallVec;
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::function::{Call, Fault, Function, Kernel, Open, Out};
+use crate::budget::CallBudget;
+use crate::chain::Chain;
+use crate::error::Error;
+use crate::execute::{Stage, Stages};
+use crate::executor::Inner;
+use crate::feed::Feed;
+use crate::function::{BeginCost, Call, Fault, Function, Holds, Kernel, Open, Out, Signature};
 use crate::recipe::Params;
 use crate::registry::check;
 
-/// What a function gives for these inputs, each in chunks; empty chunks are left out.
+/// The largest chunk of an input that a function gets.
+const CHUNK: usize = 256 << 10;
+
+/// The smallest chunk that a costly function gets.
+const CHUNK_LEAST: usize = 8 << 10;
+
+/// About how long a function works on one chunk before it is asked whether to stop.
+const CHUNK_TIME: Duration = Duration::from_millis(10);
+
+/// Bytes of the inputs that are read ahead.
+const AHEAD: usize = 1 << 20;
+
+/// A call under way, with its inputs.
+pub(crate) struct Drive {
+    pub(crate) stages: Stages,
+    kernel: Option<Work>,
+    feeds: SmallVec<[Feed; 1]>,
+    ended: SmallVec<[bool; 8]>,
+    /// All inputs before this one have ended.
+    first: usize,
+    out: Out,
+    paused: bool,
+    finishing: bool,
+    total: u64,
+    chunk_most: usize,
+    /// The number of feeds that have a reader.
+    reading: usize,
+    budget: Arc<CallBudget>,
+    /// Stays with the inputs: a call that nobody waits for may still be at work.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+enum Work {
+    One(Box<dyn Kernel>),
+    Row(Chain),
+}
+
+/// Why a call does not go on by itself.
+#[derive(Debug)]
+pub(crate) enum Pause {
+    /// Its output is to be taken away first.
+    Output,
+    /// It needs more of that input.
+    Needs(usize),
+    Done,
+}
+
+impl Drive {
+    pub(crate) fn new(
+        stages: Stages,
+        feeds: SmallVec<[Feed; 1]>,
+        budget: Arc<CallBudget>,
+        room: Option<OwnedSemaphorePermit>,
+    ) -> Drive {
+        let total = feeds.iter().map(Feed::size).fold(0, u64::saturating_add);
+        let ended = SmallVec::from_elem(false, feeds.len());
+        let chunk_most = chunk_most(&stages);
+        Drive {
+            stages,
+            kernel: None,
+            feeds,
+            ended,
+            first: 0,
+            out: Out::default(),
+            paused: false,
+            finishing: false,
+            total,
+            chunk_most,
+            reading: 0,
+            budget,
+            _room: room,
+        }
+    }
+
+    /// The stages, and the inputs from their beginning.
+    pub(crate) fn restart(self) -> (Stages, SmallVec<[Feed; 1]>) {
+        (self.stages, self.feeds.into_iter().map(Feed::restart).collect())
+    }
+
+    /// Reads on in an input. Inputs that are read by turns share what is read ahead.
+    pub(crate) async fn fill(&mut self, input: usize, inner: &Inner) -> Result<(), Error> {
+        let feed = &mut self.feeds[input];
+        self.reading -= usize::from(feed.is_reading());
+        feed.fill(inner, AHEAD / (self.reading + 1)).await?;
+        self.reading += usize::from(feed.is_reading());
+        Ok(())
+    }
+
+    /// About how long the call works before it pauses; `None` if that is not known.
+    pub(crate) fn effort(&self) -> Option<Duration> {
+        let has_begun = self.kernel.is_some();
+        let is_opaque = |stage: &Stage| {
+            let signature = stage.function.signature();
+            (!has_begun && signature.begin == BeginCost::Compiles)
+                || signature.nanos_per_kib == Signature::OPAQUE
+        };
+        if self.stages.iter().any(is_opaque) {
+            return None;
+        }
+        let ready: u64 = match self.stages[0].function.signature().holds {
+            // It works once it has everything.
+            Holds::Everything => self.total,
+            Holds::Chunks => self.feeds.get(self.first).map_or(0, |feed| feed.ready_bytes() as u64),
+        };
+        let nanos = |stage: &Stage| u64::from(stage.function.signature().nanos_per_kib);
+        let nanos: u64 = self.stages.iter().map(nanos).sum();
+        Some(Duration::from_nanos(ready.saturating_mul(nanos) >> 10))
+    }
+
+    /// Goes on as far as it gets.
+    pub(crate) fn advance(&mut self) -> Result<Pause, Error> {
+        match catch_unwind(AssertUnwindSafe(|| self.go_on())) {
+            Ok(Ok(pause)) => Ok(pause),
+            Ok(Err((stage, fault))) => Err(self.stages[stage].failed(fault)),
+            Err(payload) => Err(self.stages[self.stage_at_work()].panicked(panic_message(&*payload))),
+        }
+    }
+
+    /// The output since the last time.
+    pub(crate) fn take_output(&mut self) -> crate::function::Chunks {
+        let (chunks, paused) = self.out.take();
+        self.paused = paused;
+        chunks
+    }
+
+    fn stage_at_work(&self) -> usize {
+        match &self.kernel {
+            None | Some(Work::One(_)) => 0,
+            Some(Work::Row(chain)) => chain.at(),
+        }
+    }
+
+    fn go_on(&mut self) -> Result<Pause, (usize, Fault)> {
+        if self.kernel.is_none() {
+            self.begin()?;
+        }
+        let pause = self.step_on();
+        pause.map_err(|fault| (self.stage_at_work(), fault))
+    }
+
+    fn begin(&mut self) -> Result<(), (usize, Fault)> {
+        let sizes: SmallVec<[u64; 8]> = self.feeds.iter().map(Feed::size).collect();
+        let unknown = [u64::MAX];
+        let mut kernels = SmallVec::<[Box<dyn Kernel>; 1]>::new();
+        for (place, stage) in self.stages.iter().enumerate() {
+            let none = Params::new();
+            let params = stage.params.as_deref().unwrap_or(&none);
+            let sizes = if place == 0 { &sizes[..] } else { &unknown };
+            let call = Call { params, sizes, budget: &self.budget };
+            kernels.push(stage.function.begin(&call).map_err(|fault| (place, fault))?);
+        }
+        self.kernel = Some(match kernels.len() {
+            1 => Work::One(kernels.remove(0)),
+            _ => Work::Row(Chain::new(kernels.into_vec())),
+        });
+        Ok(())
+    }
+
+    fn step_on(&mut self) -> Result<Pause, Fault> {
+        let Drive { kernel, feeds, ended, first, out, paused, finishing, budget, chunk_most, .. } = self;
+        let kernel: &mut dyn Kernel = match kernel.as_mut().expect("it has begun") {
+            Work::One(kernel) => &mut **kernel,
+            Work::Row(chain) => chain,
+        };
+        if std::mem::take(paused) {
+            kernel.resume(out)?;
+        }
+        loop {
+            if out.is_full() || out.is_paused() {
+                return Ok(Pause::Output);
+            }
+            if *finishing {
+                return Ok(Pause::Done);
+            }
+            budget.check()?;
+            match kernel.wants(&Open { ended, first: *first }) {
+                Some(input) => {
+                    assert!(!ended[input], "it wants more of input {input}, which has ended");
+                    let feed = &mut feeds[input];
+                    if let Some(chunk) = feed.pop(*chunk_most) {
+                        kernel.push(input, chunk, out)?;
+                    } else if feed.is_done() {
+                        ended[input] = true;
+                        while ended.get(*first) == Some(&true) {
+                            *first += 1;
+                        }
+                        kernel.end(input, out)?;
+                    } else {
+                        return Ok(Pause::Needs(input));
+                    }
+                }
+                None => {
+                    *finishing = true;
+                    kernel.finish(out)?;
+                }
+            }
+        }
+    }
+}
+
+/// A size of chunks on which no stage works for long.
+fn chunk_most(stages: &Stages) -> usize {
+    let nanos = stages.iter().map(|stage| stage.function.signature().nanos_per_kib).max().unwrap_or(0);
+    let kib = CHUNK_TIME.as_nanos() / u128::from(nanos.max(1));
+    usize::try_from(kib << 10).unwrap_or(CHUNK).clamp(CHUNK_LEAST, CHUNK)
+}
+
+/// The output of a function for these inputs, each in chunks, as the executor calls it; empty chunks are left out.
 ///
-/// How the inputs are cut must not show in what comes out: a test of a function calls it with several cuts.
+/// How the inputs are cut must not show in the output: a test of a function calls it with several cuts.
 ///
 /// ```
 /// # use anabranch_recipe::{Functions, Params, call};
 /// let functions = Functions::builtin();
 /// let concat = functions.get(&"concat/1.0.0".parse()?).expect("a function of this crate");
-/// let given = call(&**concat, &[vec!["all at".into()], vec![" ".into(), "sea".into()]], &Params::new())?;
-/// assert_eq!(given.concat(), b"all at sea");
+/// let output = call(concat, &[vec!["all at".into()], vec![" ".into(), "sea".into()]], &Params::new())?;
+/// assert_eq!(output.concat(), b"all at sea");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn call(function: &dyn Function, inputs: &[Vec<Bytes>], params: &Params) -> Result<Vec<Bytes>, Fault> {
-    check(function.signature(), inputs.len(), params)?;
-    let size = |chunks: &Vec<Bytes>| chunks.iter().map(|chunk| chunk.len() as u64).sum();
-    let sizes: Vec<u64> = inputs.iter().map(size).collect();
-    let mut kernel = function.begin(&Call { params, sizes: &sizes })?;
-    let mut left: Vec<_> =
-        inputs.iter().map(|chunks| chunks.iter().filter(|chunk| !chunk.is_empty())).collect();
-    let mut ended = vec![false; inputs.len()];
-    let (mut first, mut out, mut given) = (0, Out::default(), Vec::new());
-    while let Some(input) = kernel.wants(&Open { ended: &ended, first }) {
-        match left[input].next() {
-            Some(chunk) => kernel.push(input, chunk.clone(), &mut out)?,
-            None => {
-                ended[input] = true;
-                first = ended.iter().position(|ended| !ended).unwrap_or(ended.len());
-                kernel.end(input, &mut out)?;
-            }
-        }
-        take(&mut *kernel, &mut out, &mut given)?;
-    }
-    kernel.finish(&mut out)?;
-    take(&mut *kernel, &mut out, &mut given)?;
-    Ok(given)
+pub fn call(
+    function: &Arc<dyn Function>,
+    inputs: &[Vec<Bytes>],
+    params: &Params,
+) -> Result<Vec<Bytes>, Fault> {
+    call_within(function, inputs, params, &CallBudget::unlimited())
 }
 
-/// Takes all there is, however often the kernel pauses.
-fn take(kernel: &mut dyn Kernel, out: &mut Out, given: &mut Vec<Bytes>) -> Result<(), Fault> {
+/// The same within a budget.
+pub fn call_within(
+    function: &Arc<dyn Function>,
+    inputs: &[Vec<Bytes>],
+    params: &Params,
+    budget: &Arc<CallBudget>,
+) -> Result<Vec<Bytes>, Fault> {
+    check(function.signature(), inputs.len(), params)?;
+    let stage = Stage {
+        address: anabranch_content::Address::of(b""),
+        function: Arc::clone(function),
+        params: Some(Arc::new(params.clone())),
+        input_count: inputs.len(),
+        reads_recipes: false,
+    };
+    let feeds = inputs.iter().map(|chunks| Feed::of_chunks(chunks)).collect();
+    let mut drive = Drive::new(smallvec::smallvec![stage], feeds, Arc::clone(budget), None);
+    let mut output = Vec::new();
     loop {
-        let (chunks, paused) = out.take();
-        given.extend(chunks);
-        if !paused {
-            return Ok(());
+        let pause = drive.go_on().map_err(|(_, fault)| fault)?;
+        output.extend(drive.take_output());
+        match pause {
+            Pause::Output => {}
+            Pause::Done => return Ok(output),
+            Pause::Needs(_) => unreachable!("all chunks are in memory"),
         }
-        kernel.resume(out)?;
     }
 }

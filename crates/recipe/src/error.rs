@@ -30,7 +30,7 @@ pub enum Error {
         address: Address,
     },
     /// Nothing has this name.
-    #[error("nothing is named {name:?}, and it is no address of 64 hex digits")]
+    #[error("nothing is named {name:?}, and it is not an address of 64 hex digits")]
     NoSuchName {
         /// The name.
         name: String,
@@ -79,7 +79,8 @@ pub enum Error {
     },
     /// A value went away again and again while it was needed.
     #[error(
-        "the value of {address} went away {rounds} times while it was needed; pin it, or collect less often"
+        "the value {address} was lost {rounds} times while it was needed: it was damaged or collected; `scrub` finds \
+         damage, and a pin keeps it from being collected"
     )]
     Lost {
         /// Whose value.
@@ -93,7 +94,7 @@ pub enum Error {
     /// The executor takes no more work now.
     #[error(transparent)]
     Refused(Refused),
-    /// The executor came to rest.
+    /// The executor was shut down.
     #[error("the executor was stopped")]
     Stopped,
     /// A blocking call was made where other tasks would have to wait for it.
@@ -108,10 +109,9 @@ impl Error {
     /// Whether the same call may succeed later.
     pub fn is_passing(&self) -> bool {
         match self {
-            Error::Function { fault, .. } => matches!(fault, Fault::Passing(_)),
-            Error::Lost { .. } | Error::Deadline | Error::Refused(_) | Error::Stopped | Error::Store(_) => {
-                true
-            }
+            Error::Function { fault, .. } => matches!(fault, Fault::Passing(_) | Fault::Stopped),
+            Error::Lost { .. } | Error::Deadline | Error::Refused(_) | Error::Stopped => true,
+            Error::Store(_) => true,
             _ => false,
         }
     }

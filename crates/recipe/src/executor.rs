@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anabranch_content::{Address, Class, Import, Imported, NewDerivation, Put, Store};
 use anabranch_engine::Engine;
@@ -17,17 +18,22 @@ use tokio::sync::Semaphore;
 use crate::deriva::deriva_address;
 use crate::error::Error;
 use crate::events::{Event, Events, Listener};
+use crate::memory::CallMemory;
 use crate::pace::Pace;
 use crate::recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
+use crate::refusals::Refusals;
 use crate::registry::Functions;
-use crate::run::Made;
+
 use crate::status::{Counters, Status};
+use crate::value::Computed;
 
 /// How an executor is set up.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Bytes of memory for functions at work, all of them together. Default 256 MiB.
+    /// Bytes of memory for functions at work, all of them together. One call can take three quarters of it. Default 256 MiB.
     pub memory_bytes: u32,
+    /// The most time that one call may take, without waits. Default 10 minutes.
+    pub call_time: Duration,
     /// Bytes of larger values that are answered from memory when they were just computed, of all gets together; they
     /// stay until they are read. Default 64 MiB.
     pub kept_bytes: u32,
@@ -35,7 +41,7 @@ pub struct Config {
     pub value_bytes: usize,
     /// The most recipes that one get may have to compute. Default 4 million; each takes about 200 bytes.
     pub recipes_most: usize,
-    /// How often a get begins anew because values went away. Default 3.
+    /// How often a get begins anew because the same value went away again. Default 3.
     pub rounds: u32,
     /// How many functions of one get are at work or waiting to be. Default 256.
     pub in_flight: usize,
@@ -47,6 +53,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             memory_bytes: 256 << 20,
+            call_time: Duration::from_secs(600),
             kept_bytes: 64 << 20,
             value_bytes: 64 << 20,
             recipes_most: 4_000_000,
@@ -68,9 +75,11 @@ pub(crate) struct Inner {
     pub functions: Functions,
     pub engine: Engine,
     pub config: Config,
-    pub flights: Flights<Address, Result<Made, Error>>,
-    /// Room for functions at work, in bytes.
-    pub memory: Arc<Semaphore>,
+    pub flights: Flights<Address, Result<Computed, Error>>,
+    /// Memory for calls at work.
+    pub memory: CallMemory,
+    /// Recipes that failed for lack of resources.
+    pub refusals: Refusals,
     /// Room for values that are answered from memory: not of the same bytes, for a slow reader keeps them.
     pub kept: Arc<Semaphore>,
     pub events: Events,
@@ -121,10 +130,11 @@ pub enum Ref {
 impl Executor {
     /// An executor on a store and an engine, which others may use too.
     pub fn new(store: Store, functions: Functions, engine: Engine, config: Config) -> Executor {
-        let memory = Arc::new(Semaphore::new(config.memory_bytes as usize));
+        let memory = CallMemory::new(config.memory_bytes);
         let kept = Arc::new(Semaphore::new(config.kept_bytes as usize));
-        let (flights, events, counters) = Default::default();
-        let inner = Inner { store, functions, engine, config, flights, memory, kept, events, counters };
+        let (flights, events, counters, refusals) = Default::default();
+        let inner =
+            Inner { store, functions, engine, config, flights, memory, refusals, kept, events, counters };
         Executor { inner: Arc::new(inner) }
     }
 

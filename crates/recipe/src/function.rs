@@ -1,10 +1,13 @@
 //! What a function is: chunks in, chunks out, no matter where they are cut.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 
+use crate::budget::CallBudget;
 use crate::recipe::{FunctionId, Params};
 
 /// A function that recipes can name. One value serves all calls.
@@ -157,6 +160,8 @@ pub struct Call<'a> {
     pub params: &'a Params,
     /// How many bytes each input has; a stage of a fused run does not know (`u64::MAX`).
     pub sizes: &'a [u64],
+    /// Its memory and time.
+    pub budget: &'a Arc<CallBudget>,
 }
 
 /// What a function is called, takes and gives.
@@ -176,6 +181,42 @@ pub struct Signature {
     pub holds: Holds,
     /// What a kilobyte of input costs, in nanoseconds of CPU time, about; [`Signature::OPAQUE`] if nobody knows.
     pub nanos_per_kib: u32,
+    /// The cost of beginning a call.
+    pub begin: BeginCost,
+    /// The memory of a call.
+    pub memory: MemoryNeed,
+}
+
+/// The cost of [`Function::begin`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BeginCost {
+    /// A few microseconds: a call may begin in place.
+    Trifling,
+    /// It compiles a pattern or a template, or builds tables: a call begins on the pool.
+    Compiles,
+}
+
+/// The memory of a call besides the chunks of its inputs and output on their way. It is granted before the call begins;
+/// whatever a function cannot tell beforehand, it claims from its [budget](CallBudget).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryNeed {
+    /// Bytes per call.
+    pub base: u64,
+    /// Bytes per input.
+    pub per_input: u64,
+    /// Bytes per byte of input.
+    pub per_input_byte: u64,
+    /// Bytes of claims that are usual per byte of input: a call that claims no more runs once.
+    pub claims_per_input_byte: u64,
+}
+
+impl MemoryNeed {
+    /// The need of a function that holds a few chunks.
+    pub const STREAMING: MemoryNeed =
+        MemoryNeed { base: 64 << 10, per_input: 0, per_input_byte: 0, claims_per_input_byte: 0 };
+
+    /// The need of a function that holds its inputs, and an output that is no longer than they are.
+    pub const WHOLE: MemoryNeed = MemoryNeed { per_input_byte: 2, ..MemoryNeed::STREAMING };
 }
 
 impl Signature {
@@ -276,6 +317,23 @@ pub enum Fault {
         /// The bound.
         most: u64,
     },
+    /// It claimed more memory than it was granted. The executor calls it again with a larger grant.
+    #[error("it takes {needed} bytes of memory; it was granted {granted}")]
+    Memory {
+        /// All that it claimed.
+        needed: u64,
+        /// The grant.
+        granted: u64,
+    },
+    /// It took longer than a call may.
+    #[error("it took longer than {} s, which is the most for one call; give it less to do", .limit.as_secs())]
+    TooLong {
+        /// The bound.
+        limit: Duration,
+    },
+    /// Nobody waits for it any more.
+    #[error("it was stopped: nobody waits for it any more")]
+    Stopped,
     /// It failed for a reason that may pass.
     #[error("{0}")]
     Passing(String),

@@ -1,10 +1,11 @@
 //! Values on their way out.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anabranch_content::{Address, Lease, Memo, Reader};
+use anabranch_content::{Address, Error as StoreError, Lease, Memo, Reader};
 use bytes::Bytes;
 use futures_util::Stream;
 
@@ -13,7 +14,8 @@ use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Executor;
 use crate::function::Chunks;
-use crate::run::{Given, Kept, materialise};
+use crate::run::{Counts, materialise};
+use crate::value::{StoredValue, ValueBody, ValueChunks};
 
 /// What is wanted of a value, and until when.
 #[derive(Clone, Debug)]
@@ -50,6 +52,8 @@ pub struct Got {
     pub size: u64,
     /// Where it came from.
     pub source: Source,
+    /// Recipes that need not run, because their function had run before on equal inputs (early cut-off).
+    pub cut_off: u32,
     body: Body,
     /// Keeps it from being collected while it is read.
     _lease: Option<Arc<Lease>>,
@@ -59,7 +63,7 @@ pub struct Got {
 enum Body {
     Bytes(Option<Bytes>),
     /// So many of them were given.
-    Chunks(Arc<Kept>, usize),
+    Chunks(Arc<ValueChunks>, usize),
     Reader(Box<Reader>),
 }
 
@@ -123,31 +127,32 @@ impl Executor {
         }
         // An alias is computed and remembered under the recipe's own address.
         let address = &inner.store.alias(address).await?.unwrap_or(*address);
-        for _ in 0..inner.config.rounds.max(1) {
-            let (given, source) = match Closure::find(inner, address, terms.deadline).await? {
-                Found::Blob(given) => (given, Source::Blob),
-                Found::Memo(given) => (given, Source::Memo),
+        let mut losses = Losses::new(inner.config.rounds);
+        loop {
+            let (value, source, cut_off) = match Closure::find(inner, address, terms.deadline).await? {
+                Found::Blob(value) => (value, Source::Blob, 0),
+                Found::Memo(value) => (value, Source::Memo, 0),
                 Found::Closure(closure) => match self.compute(address, *closure, terms.deadline).await {
-                    Ok((given, computed)) => (given, Source::Computed(computed)),
-                    Err(error) if is_loss(&error) => continue,
-                    Err(error) => return Err(error),
+                    Ok((value, counts)) => (value, Source::Computed(counts.computed), counts.cut_off),
+                    Err(error) => {
+                        losses.count(error)?;
+                        continue;
+                    }
                 },
             };
             if !matches!(source, Source::Computed(_)) {
                 inner.count(&inner.counters.hits, 1);
             }
-            match self.body(&given, &terms.range).await {
+            match self.body(&value, &terms.range).await {
                 Ok(Some(body)) => {
                     inner.store.written_of(address).await?;
-                    let Given { output, size, lease, .. } = given;
-                    return Ok(Got { output, size, source, body, _lease: lease });
+                    let StoredValue { output, size, lease, .. } = value;
+                    return Ok(Got { output, size, source, cut_off, body, _lease: lease });
                 }
-                Ok(None) => {}
-                Err(error) if is_loss(&error) => {}
-                Err(error) => return Err(error),
+                Ok(None) => losses.count(StoreError::Missing { address: value.output }.into())?,
+                Err(error) => losses.count(error)?,
             }
         }
-        Err(Error::Lost { address: *address, rounds: inner.config.rounds })
     }
 
     async fn compute(
@@ -155,7 +160,7 @@ impl Executor {
         address: &Address,
         closure: Closure,
         deadline: Option<Instant>,
-    ) -> Result<(Given, u32), Error> {
+    ) -> Result<(StoredValue, Counts), Error> {
         let (address, recipes) = (*address, closure.nodes.len() as u64);
         self.inner.events.tell(|| Event::Begun { address, recipes });
         materialise(&self.inner, closure, deadline).await
@@ -168,9 +173,9 @@ impl Executor {
         if size > WHOLE_MOST {
             return Ok(None);
         }
-        let given = Given { output, size, bytes: None, kept: None, lease: None };
-        let body = match self.body(&given, &terms.range).await {
-            Err(error) if is_loss(&error) => None,
+        let value = StoredValue::stored(output, size, None);
+        let body = match self.body(&value, &terms.range).await {
+            Err(error) if lost(&error).is_some() => None,
             other => other?,
         };
         if body.is_some() {
@@ -178,16 +183,16 @@ impl Executor {
         }
         Ok(body.map(|body| {
             inner.count(&inner.counters.hits, 1);
-            Got { output, size, source: Source::Memo, body, _lease: None }
+            Got { output, size, source: Source::Memo, cut_off: 0, body, _lease: None }
         }))
     }
 
-    async fn body(&self, given: &Given, range: &Range<u64>) -> Result<Option<Body>, Error> {
+    async fn body(&self, value: &StoredValue, range: &Range<u64>) -> Result<Option<Body>, Error> {
         let store = &self.inner.store;
-        if given.size <= WHOLE_MOST {
-            let bytes = match &given.bytes {
+        if value.size <= WHOLE_MOST {
+            let bytes = match value.bytes() {
                 Some(bytes) => Some(bytes.clone()),
-                None => store.get(&given.output).await?,
+                None => store.get(&value.output).await?,
             };
             return Ok(bytes.map(|bytes| {
                 let len = bytes.len() as u64;
@@ -195,19 +200,47 @@ impl Executor {
                 Body::Bytes(Some(bytes.slice(start as usize..range.end.clamp(start, len) as usize)))
             }));
         }
-        if let Some(kept) = &given.kept
+        if let ValueBody::Chunks(chunks) = &value.body
             && range.start == 0
-            && range.end >= given.size
+            && range.end >= value.size
         {
-            return Ok(Some(Body::Chunks(Arc::clone(kept), 0)));
+            return Ok(Some(Body::Chunks(Arc::clone(chunks), 0)));
         }
-        let reader = store.read(&given.output, range.clone()).await?;
+        let reader = store.read(&value.output, range.clone()).await?;
         Ok(reader.map(|reader| Body::Reader(Box::new(reader))))
     }
 }
 
-/// Whether a value went away that was there: worth another round.
-fn is_loss(error: &Error) -> bool {
-    use anabranch_content::Error as Kept;
-    matches!(error, Error::Store(Kept::Corrupt { .. } | Kept::Missing { .. }))
+/// Values that went away while a get needed them: damaged, or collected. Each is computed again, which may uncover the
+/// next. A value that goes away again and again is given up.
+struct Losses {
+    seen: HashSet<Address>,
+    again: u32,
+    rounds: u32,
+}
+
+impl Losses {
+    fn new(rounds: u32) -> Losses {
+        Losses { seen: HashSet::new(), again: 0, rounds: rounds.max(1) }
+    }
+
+    /// Counts a loss; any other error, and the last loss, are the caller's.
+    fn count(&mut self, error: Error) -> Result<(), Error> {
+        let Some(address) = lost(&error) else { return Err(error) };
+        if !self.seen.insert(address) {
+            self.again += 1;
+        }
+        match self.again >= self.rounds {
+            true => Err(Error::Lost { address, rounds: self.again }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The value that went away although it had been there.
+fn lost(error: &Error) -> Option<Address> {
+    match error {
+        Error::Store(StoreError::Corrupt { address, .. } | StoreError::Missing { address }) => Some(*address),
+        _ => None,
+    }
 }

@@ -74,10 +74,12 @@ impl Executor {
         let mut result = Invalidated::default();
         let mut seen: HashSet<Address> = addresses.iter().copied().collect();
         let mut level = addresses;
+        // Nothing is forgotten before all is found: the calls of recipes are found by the values of their inputs.
+        let mut doomed = Vec::new();
         while !level.is_empty() {
             let skip = result.depth == 0 && terms.reach == Reach::DependentsAlone;
             if !skip {
-                self.forget(&level, terms, &mut result).await?;
+                self.find_memos(&level, terms, &mut result, &mut doomed).await?;
             }
             let mut next = Vec::new();
             if terms.reach != Reach::Alone {
@@ -96,7 +98,25 @@ impl Executor {
             result.depth += u32::from(!next.is_empty());
             level = next;
         }
+        if terms.dry_run == DryRun::No {
+            for part in doomed.chunks(PAGE) {
+                self.inner.store.invalidate(part).await?;
+            }
+        }
         Ok(result)
+    }
+
+    /// The address of a recipe on the values of its inputs, under which its value is remembered too.
+    async fn on_values(&self, address: &Address) -> Result<Option<Address>, Error> {
+        let store = &self.inner.store;
+        let Some(mut recipe) = self.resolve(address).await? else { return Ok(None) };
+        for input in &mut recipe.inputs {
+            let derivation = store.alias(input).await?.unwrap_or(*input);
+            if let Some(memo) = store.recall(&derivation).await? {
+                *input = memo.output;
+            }
+        }
+        Ok(Some(recipe.address()?).filter(|on_values| on_values != address))
     }
 
     async fn dependents_of(
@@ -116,26 +136,34 @@ impl Executor {
         }
     }
 
-    async fn forget(
+    /// Counts the memos of a level, and lists what has to be forgotten with them.
+    async fn find_memos(
         &self,
         level: &[Address],
         terms: &Invalidate,
         result: &mut Invalidated,
+        doomed: &mut Vec<Address>,
     ) -> Result<(), Error> {
+        let store = &self.inner.store;
         for part in level.chunks(PAGE) {
-            let memos: Vec<_> = self.inner.store.recall_many(part).await?.into_iter().flatten().collect();
+            let mut memos: Vec<_> = store.recall_many(part).await?.into_iter().flatten().collect();
             if result.depth == 0 {
                 result.was_remembered = !memos.is_empty();
+            }
+            for place in 0..memos.len() {
+                let Some(on_values) = self.on_values(&memos[place].derivation).await? else { continue };
+                doomed.push(on_values);
+                // It may be a recipe by itself, which is then forgotten too.
+                if store.derivation(&on_values).await?.is_some() {
+                    memos.extend(store.recall(&on_values).await?);
+                }
             }
             result.looked_at += part.len() as u64;
             result.bytes += memos.iter().map(|memo| memo.size).sum::<u64>();
             result.forgotten += memos.len() as u64;
-            let addresses: Vec<Address> = memos.iter().map(|memo| memo.derivation).collect();
             let room = terms.detail.saturating_sub(result.addresses.len());
-            result.addresses.extend(addresses.iter().take(room));
-            if terms.dry_run == DryRun::No && !addresses.is_empty() {
-                self.inner.store.invalidate(&addresses).await?;
-            }
+            result.addresses.extend(memos.iter().map(|memo| memo.derivation).take(room));
+            doomed.extend(memos.iter().map(|memo| memo.derivation));
         }
         Ok(())
     }

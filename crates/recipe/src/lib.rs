@@ -36,19 +36,26 @@
 
 mod recipe;
 mod function;
+mod budget;
 mod whole;
 mod registry;
-mod drive;
 mod functions;
 mod error;
 mod events;
 mod status;
 mod pace;
+mod memory;
+mod refusals;
 mod executor;
+mod value;
 mod closure;
 mod run;
 mod execute;
+mod compute;
+mod drive;
 mod chain;
+mod feed;
+mod sink;
 mod get;
 mod invalidate;
 mod deriva;
@@ -58,13 +65,16 @@ mod file;
 pub use anabranch_content::{Address, Value};
 pub use anabranch_text::{Problem, Problems};
 pub use blocking::Blocking;
+pub use budget::CallBudget;
 pub use deriva::{Deriva, Theirs};
-pub use drive::call;
+pub use drive::{call, call_within};
 pub use error::Error;
 pub use events::{Event, Heard, Listener};
 pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};
 pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, RecipeFile};
-pub use function::{Arity, Call, Chunks, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
+pub use function::{
+    Arity, BeginCost, Call, Chunks, Fault, Function, Holds, Kernel, MemoryNeed, Open, Out, Param, Signature,
+};
 pub use get::{Get, Got, Source};
 pub use invalidate::{Invalidate, Invalidated, Reach};
 pub use recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anabranch_text::closest;
 use bytes::Bytes;
 
-use crate::function::{Arity, Call, Chunks, Fault, Function, Holds, Param, Signature};
+use crate::budget::CallBudget;
+use crate::function::{Arity, BeginCost, Call, Chunks, Fault, Function, Holds, MemoryNeed, Param, Signature};
 use crate::recipe::{FunctionId, Params};
 use crate::whole::whole;
 
@@ -66,11 +67,13 @@ impl Functions {
             other_params: true,
             holds: Holds::Everything,
             nanos_per_kib: Signature::OPAQUE,
+            begin: BeginCost::Trifling,
+            memory: MemoryNeed::WHOLE,
         };
         let body = Arc::new(body);
         self.add(whole(signature, move |call| {
             let (body, params) = (Arc::clone(&body), call.params.clone());
-            Ok(Box::new(move |inputs| body(&inputs, &params)))
+            Ok(Box::new(move |inputs, _| body(&inputs, &params)))
         }))
     }
 
@@ -127,7 +130,7 @@ pub fn check_call(function: &dyn Function, inputs: usize, params: &Params) -> Re
     check(function.signature(), inputs, params)?;
     // How large inputs are is not known yet, as inside a fused run.
     let sizes = vec![u64::MAX; inputs];
-    match function.begin(&Call { params, sizes: &sizes }) {
+    match function.begin(&Call { params, sizes: &sizes, budget: &CallBudget::unlimited() }) {
         Err(fault @ Fault::Param { .. }) => Err(fault),
         // What depends on inputs is found out when they are there.
         Ok(_) | Err(_) => Ok(()),

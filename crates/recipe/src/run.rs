@@ -5,57 +5,38 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use anabranch_content::{Address, Lease};
+use anabranch_content::Address;
 use anabranch_engine::flight::{Panicked, Waiter};
 use anabranch_engine::options::Class;
 use anabranch_engine::{Budget, Check, Drops, Failure, NodeId, Options, Policies, Step, Stopped, Workload};
 use bytes::Bytes;
 use smallvec::smallvec;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::closure::{Closure, Input};
 use crate::error::Error;
 use crate::execute::{self, Purpose, Stage};
 use crate::executor::Inner;
 use crate::registry;
+use crate::value::{Computed, Origin, StoredValue, ValueBody};
 
-/// A value that is there: which blob, and its bytes if they are at hand.
-#[derive(Clone, Debug)]
-pub(crate) struct Given {
-    pub output: Address,
-    pub size: u64,
-    pub bytes: Option<Bytes>,
-    /// The bytes of a larger one, for who asked for just this.
-    pub kept: Option<Arc<Kept>>,
-    /// Keeps it from being collected, if its bytes are not at hand.
-    pub lease: Option<Arc<Lease>>,
+/// How the recipes of a get came to their values.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Recipes that ran.
+    pub computed: u32,
+    /// Recipes that need not run: their function had run before on equal inputs.
+    pub cut_off: u32,
 }
 
-/// A value in pieces, with its share of the memory.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    pub chunks: Vec<Bytes>,
-    pub room: OwnedSemaphorePermit,
-}
-
-/// What a flight brings.
-#[derive(Clone, Debug)]
-pub(crate) struct Made {
-    pub given: Given,
-    /// It was computed by this flight.
-    pub fresh: bool,
-}
-
-/// Computes the recipes of a closure, whose given values are held; answers the last one's value, and how many were
-/// computed.
+/// Computes the recipes of a closure, whose given values are held. Answers the value of the last one.
 pub(crate) async fn materialise(
     inner: &Arc<Inner>,
     closure: Closure,
     deadline: Option<Instant>,
-) -> Result<(Given, u32), Error> {
+) -> Result<(StoredValue, Counts), Error> {
     let last = NodeId(closure.nodes.len() as u32 - 1);
     let values = closure.nodes.iter().map(|_| None).collect();
-    let mut work = Work { inner, closure: &closure, values, last, held_bytes: 0, computed: 0 };
+    let mut work = Work { inner, closure: &closure, values, last, held_bytes: 0, counts: Counts::default() };
     let options = Options {
         label: "recipes".into(),
         deadline,
@@ -71,9 +52,9 @@ pub(crate) async fn materialise(
         Err(Stopped::Cut { .. } | Stopped::Drained) => return Err(Error::Stopped),
         Err(Stopped::Node { node, failure }) => return Err(failed(&closure, node, failure)),
     }
-    let computed = work.computed;
+    let counts = work.counts;
     let value = work.values[last.index()].take().expect("a run that ended well finished its last node");
-    Ok((value.made.given, computed))
+    Ok((value.computed.value, counts))
 }
 
 fn failed(closure: &Closure, node: NodeId, failure: Failure<Error>) -> Error {
@@ -94,40 +75,40 @@ fn panicked(closure: &Closure, node: NodeId, message: String) -> Error {
 struct Work<'a> {
     inner: &'a Arc<Inner>,
     closure: &'a Closure,
-    values: Vec<Option<Value>>,
+    values: Vec<Option<NodeValue>>,
     last: NodeId,
-    /// Bytes of values at hand.
+    /// Bytes of values in memory.
     held_bytes: usize,
-    computed: u32,
+    counts: Counts,
 }
 
 /// The value of a node, or of one behind it: fused nodes pass on what the last of them came to.
 #[derive(Debug)]
-struct Value {
-    made: Made,
+struct NodeValue {
+    computed: Computed,
     of: NodeId,
 }
 
 impl Work<'_> {
-    fn inputs_of(&self, node: NodeId) -> Vec<Given> {
+    fn inputs_of(&self, node: NodeId) -> Vec<StoredValue> {
         let value = |input: &Input| match *input {
             Input::Given(given) => {
                 let (output, size) = self.closure.given[given as usize];
-                Given { output, size, bytes: None, kept: None, lease: Some(Arc::clone(&self.closure.lease)) }
+                StoredValue::stored(output, size, Some(Arc::clone(&self.closure.lease)))
             }
             Input::Node(node) => {
                 let value = self.values[node as usize].as_ref();
-                value.expect("a node starts after its inputs").made.given.clone()
+                value.expect("a node starts after its inputs").computed.value.clone()
             }
         };
         self.closure.inputs_of(node).iter().map(value).collect()
     }
 
     /// What a fused row brought, if this node is in it.
-    fn passed_on(&self, node: NodeId) -> Option<Value> {
+    fn passed_on(&self, node: NodeId) -> Option<NodeValue> {
         let [Input::Node(input)] = *self.closure.inputs_of(node) else { return None };
         let value = self.values[input as usize].as_ref()?;
-        (value.of != NodeId(input)).then(|| Value { made: value.made.clone(), of: value.of })
+        (value.of != NodeId(input)).then(|| NodeValue { computed: value.computed.clone(), of: value.of })
     }
 
     fn stage(&self, node: NodeId) -> Stage {
@@ -137,6 +118,7 @@ impl Work<'_> {
             function: Arc::clone(self.closure.function_of(node)),
             params: nodes[node.index()].params.clone(),
             input_count: self.closure.inputs_of(node).len(),
+            reads_recipes: nodes[node.index()].reads_recipes,
         }
     }
 
@@ -183,8 +165,8 @@ impl Workload for Work<'_> {
                 let fused = execute::row(Arc::clone(self.inner), stages, purposes, inputs);
                 let of = move |place: usize| row[place];
                 return Step::Future(Carried::Row(Box::pin(async move {
-                    let (made, place) = fused.await?;
-                    Ok(ValueBox(Value { made, of: of(place) }))
+                    let (computed, place) = fused.await?;
+                    Ok(ValueBox(NodeValue { computed, of: of(place) }))
                 })));
             }
         }
@@ -193,12 +175,16 @@ impl Workload for Work<'_> {
     }
 
     fn finish(&mut self, node: NodeId, ValueBox(mut value): ValueBox, _: &mut Drops) {
-        self.computed += u32::from(value.made.fresh);
+        match value.computed.how {
+            Origin::Ran => self.counts.computed += 1,
+            Origin::SameInputs => self.counts.cut_off += 1,
+            Origin::Memo => {}
+        }
         if value.of == node {
-            let size = value.made.given.bytes.as_ref().map_or(0, Bytes::len);
+            let size = value.computed.value.bytes().map_or(0, Bytes::len);
             if size > 0 && self.held_bytes + size > self.inner.config.value_bytes {
                 // It is in the store, or on its way there.
-                value.made.given.bytes = None;
+                value.computed.value.body = ValueBody::Stored;
             } else {
                 self.held_bytes += size;
             }
@@ -213,17 +199,17 @@ impl Workload for Work<'_> {
         if let Some(value) = self.values[node.index()].take()
             && value.of == node
         {
-            self.held_bytes -= value.made.given.bytes.as_ref().map_or(0, Bytes::len);
+            self.held_bytes -= value.computed.value.bytes().map_or(0, Bytes::len);
         }
     }
 }
 
 /// A node's value on its way from the engine to the workload.
-pub(crate) struct ValueBox(Value);
+pub(crate) struct ValueBox(NodeValue);
 
 /// A node under way.
 pub(crate) enum Carried {
-    One(Waiter<Address, Result<Made, Error>>, NodeId),
+    One(Waiter<Address, Result<Computed, Error>>, NodeId),
     Row(Pin<Box<dyn Future<Output = Result<ValueBox, Error>> + Send>>),
 }
 
@@ -236,7 +222,7 @@ impl Future for Carried {
             Carried::One(waiter, node) => {
                 let node = *node;
                 Pin::new(waiter).poll(cx).map(|landed| match landed {
-                    Ok(Ok(made)) => Ok(ValueBox(Value { made, of: node })),
+                    Ok(Ok(computed)) => Ok(ValueBox(NodeValue { computed, of: node })),
                     Ok(Err(error)) => Err(error),
                     Err(Panicked(message)) => std::panic::resume_unwind(Box::new(message)),
                 })

@@ -82,8 +82,8 @@ pub(crate) fn status_of(error: &Error) -> Code {
         Error::Malformed(_) => Code::InvalidArgument,
         Error::Function { fault, .. } => match fault {
             Fault::Inputs { .. } | Fault::Param { .. } | Fault::Input { .. } => Code::InvalidArgument,
-            Fault::TooLarge { .. } => Code::ResourceExhausted,
-            Fault::Passing(_) => Code::Unavailable,
+            Fault::TooLarge { .. } | Fault::TooLong { .. } | Fault::Memory { .. } => Code::ResourceExhausted,
+            Fault::Passing(_) | Fault::Stopped => Code::Unavailable,
         },
         Error::TooMany { .. } => Code::ResourceExhausted,
         Error::Lost { .. } | Error::Stopped => Code::Unavailable,

@@ -1,11 +1,16 @@
 //! What functions are made of: signatures, parameters, and the kernels that most of them are.
 
+use std::io;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
 use crate::Value;
-use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
+use crate::budget::CallBudget;
+use crate::function::{
+    Arity, BeginCost, Call, Fault, Function, Holds, Kernel, MemoryNeed, Open, Out, Param, Signature,
+};
 use crate::recipe::FunctionId;
 use crate::registry::Functions;
 pub(super) use crate::whole::{Body, whole};
@@ -31,6 +36,8 @@ pub(super) fn signature(id: &'static str, about: &'static str) -> Signature {
         other_params: false,
         holds: Holds::Chunks,
         nanos_per_kib: 100,
+        begin: BeginCost::Trifling,
+        memory: MemoryNeed::STREAMING,
     }
 }
 
@@ -50,6 +57,30 @@ impl Signature {
     /// The same with a parameter that a call may leave out; `about` says what it then is.
     pub(super) fn may(mut self, name: &'static str, about: &'static str) -> Signature {
         self.params.push(Param { name: name.into(), about: about.into(), needed: false });
+        self
+    }
+
+    /// The same, but beginning a call takes time.
+    pub(super) fn compiles(mut self) -> Signature {
+        self.begin = BeginCost::Compiles;
+        self
+    }
+
+    /// The same with this much memory per call.
+    pub(super) fn base_memory(mut self, bytes: u64) -> Signature {
+        self.memory.base = bytes;
+        self
+    }
+
+    /// The same with this much memory per input.
+    pub(super) fn memory_per_input(mut self, bytes: u64) -> Signature {
+        self.memory.per_input = bytes;
+        self
+    }
+
+    /// The same with claims that are usual per byte of input.
+    pub(super) fn claims(mut self, per_input_byte: u64) -> Signature {
+        self.memory.claims_per_input_byte = per_input_byte;
         self
     }
 
@@ -234,12 +265,89 @@ impl Kernel for Capped {
 pub(super) struct Most(pub(super) u64);
 
 impl Most {
+    /// No bound besides the memory of the call.
+    pub(super) const ANY: Most = Most(u64::MAX);
+
     /// Whether an output may have so many bytes.
     pub(super) fn allows(self, len: usize) -> Result<(), Fault> {
         match len as u64 > self.0 {
             true => Err(Fault::TooLarge { what: "the output", most: self.0 }),
             false => Ok(()),
         }
+    }
+}
+
+/// An output that is held in memory: bounded, its memory claimed as it grows.
+pub(super) struct Output {
+    bytes: Vec<u8>,
+    most: Most,
+    budget: Arc<CallBudget>,
+    /// The fault of a write that a serializer asked for.
+    fault: Option<Fault>,
+    /// Bytes since the last look at the budget's time.
+    unchecked: usize,
+}
+
+impl Output {
+    /// Bytes between two looks at the budget's time.
+    const BETWEEN_CHECKS: usize = 64 << 10;
+
+    pub(super) fn new(most: Most, budget: &Arc<CallBudget>) -> Output {
+        Output { bytes: Vec::new(), most, budget: Arc::clone(budget), fault: None, unchecked: 0 }
+    }
+
+    /// Makes room for this many bytes more.
+    pub(super) fn reserve(&mut self, more: usize) -> Result<(), Fault> {
+        let (len, capacity) = (self.bytes.len().saturating_add(more), self.bytes.capacity());
+        self.most.allows(len)?;
+        if len > capacity {
+            let larger = len.max(capacity.saturating_mul(2)).max(256);
+            self.budget.claim(larger as u64)?;
+            self.bytes.reserve_exact(larger - self.bytes.len());
+            self.budget.release(capacity as u64);
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.reserve(bytes.len())?;
+        self.bytes.extend_from_slice(bytes);
+        self.unchecked += bytes.len();
+        if self.unchecked > Output::BETWEEN_CHECKS {
+            self.unchecked = 0;
+            self.budget.check()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The fault for which a serializer stopped.
+    pub(super) fn fault(&mut self) -> Fault {
+        self.fault.take().expect("a write failed")
+    }
+
+    pub(super) fn into_bytes(self) -> Bytes {
+        self.bytes.into()
+    }
+}
+
+/// For serializers: the fault of a failed write is in [`Output::fault`].
+impl io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match Output::write(self, bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(fault) => {
+                self.fault = Some(fault);
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

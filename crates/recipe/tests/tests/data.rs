@@ -396,9 +396,9 @@ fn no_cut_shows() {
     ];
     for (id, params) in rows {
         let function = functions.get(&id.parse().unwrap()).unwrap();
-        same_however_cut(&**function, &texts(params), 0..40, &json);
-        same_however_cut(&**function, &texts(params), 40..80, &lines);
-        same_however_cut(&**function, &texts(params), 80..200, &csv);
+        same_however_cut(function, &texts(params), 0..40, &json);
+        same_however_cut(function, &texts(params), 40..80, &lines);
+        same_however_cut(function, &texts(params), 80..200, &csv);
     }
 }
 

@@ -353,6 +353,8 @@ async fn a_function_that_wants_more_than_there_is_is_stopped() {
         other_params: false,
         holds: Holds::Chunks,
         nanos_per_kib: 5,
+        begin: anabranch_recipe::BeginCost::Trifling,
+        memory: anabranch_recipe::MemoryNeed::STREAMING,
     }));
     let executor = Executor::in_memory(functions).unwrap();
     let data = leaf(&executor, "data").await;

@@ -1,6 +1,7 @@
 //! How tests call functions.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use anabranch_recipe::{Fault, Function, FunctionId, Functions, Params, Value, call};
 use anabranch_testkit::Rng;
@@ -41,7 +42,7 @@ pub(crate) fn given(
 ) -> Result<Vec<u8>, Fault> {
     let id: FunctionId = id.parse().unwrap();
     let function = functions.get(&id).unwrap_or_else(|| panic!("no function {id}"));
-    call(&**function, inputs, params).map(|chunks| chunks.concat())
+    call(function, inputs, params).map(|chunks| chunks.concat())
 }
 
 /// An input in one chunk.
@@ -65,7 +66,7 @@ pub(crate) fn texts(params: Texts<'_>) -> Params {
 /// However inputs are cut, the function gives the same: with inputs from `input`, once for each seed.
 #[track_caller]
 pub(crate) fn same_however_cut(
-    function: &dyn Function,
+    function: &Arc<dyn Function>,
     params: &Params,
     seeds: Range<u64>,
     input: &dyn Fn(&mut Rng) -> Vec<u8>,

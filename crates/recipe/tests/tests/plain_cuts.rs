@@ -138,7 +138,7 @@ fn plain_functions() {
     let functions = Functions::builtin();
     for (id, params, source) in ROWS {
         let function = functions.get(&id.parse().unwrap()).unwrap();
-        same_however_cut(&**function, &texts(params), 0..30, source);
+        same_however_cut(function, &texts(params), 0..30, source);
     }
 }
 
@@ -162,9 +162,9 @@ fn compressors() {
     let functions = Functions::builtin();
     for (id, params) in COMPRESSORS {
         let function = functions.get(&id.parse().unwrap()).unwrap();
-        same_however_cut(&**function, &texts(params), 0..12, &long);
-        same_however_cut(&**function, &texts(params), 0..4, &longer);
-        same_however_cut(&**function, &texts(params), 0..12, &any);
+        same_however_cut(function, &texts(params), 0..12, &long);
+        same_however_cut(function, &texts(params), 0..4, &longer);
+        same_however_cut(function, &texts(params), 0..12, &any);
     }
 }
 
@@ -187,6 +187,6 @@ fn decompressors() {
             }
             stream
         };
-        same_however_cut(&**function, &Params::new(), 0..24, &broken);
+        same_however_cut(function, &Params::new(), 0..24, &broken);
     }
 }

@@ -28,7 +28,7 @@ fn within(executor: &Executor, time: Duration) -> Get {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_was_left_keeps_its_room_until_it_ends() {
     let world = World::default();
-    let executor = executor(&world, 3 * MIB);
+    let executor = executor(&world, 12 * MIB);
     let input = leaf(&executor, vec![7; MIB]).await;
     let left = recipe(&executor, "gated/1", &[input]).await;
     let next = recipe(&executor, "counted/1", &[input]).await;

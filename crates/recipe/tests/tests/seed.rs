@@ -125,7 +125,8 @@ async fn a_chain_of_fifty() {
     for _ in 0..50 {
         tip = recipe(&executor, "concat", &[tip]).await;
     }
-    assert_eq!(source(&executor, tip).await, Source::Computed(50));
+    // Each has an equal input, so that one call serves them all.
+    assert_eq!(source(&executor, tip).await, Source::Computed(1));
     assert_eq!(get(&executor, tip).await.unwrap(), "deep");
 }
 

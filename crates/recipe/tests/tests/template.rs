@@ -388,7 +388,7 @@ fn output_streams() {
     let function = functions.get(&"template/1".parse().unwrap()).unwrap();
     let template = "{% for a in range(100000) %}0123456789012345678901234567890123456789{% endfor %}";
     let params = Params::from([("template".to_owned(), text(template))]);
-    let chunks = anabranch_recipe::call(&**function, &[], &params).unwrap();
+    let chunks = anabranch_recipe::call(function, &[], &params).unwrap();
     assert_eq!(chunks.iter().map(Bytes::len).sum::<usize>(), 4_000_000);
     assert!(chunks.iter().all(|chunk| chunk.len() <= 512 << 10));
 }

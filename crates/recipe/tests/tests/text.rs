@@ -306,9 +306,9 @@ fn no_cut_shows() {
     ];
     for (id, params) in rows {
         let function = functions.get(&id.parse().unwrap()).unwrap();
-        same_however_cut(&**function, &texts(params), 0..60, &prose);
-        same_however_cut(&**function, &texts(params), 60..90, &sorted);
-        same_however_cut(&**function, &texts(params), 90..120, &numbers);
+        same_however_cut(function, &texts(params), 0..60, &prose);
+        same_however_cut(function, &texts(params), 60..90, &sorted);
+        same_however_cut(function, &texts(params), 90..120, &numbers);
     }
 }
 
@@ -322,7 +322,7 @@ fn a_line_is_bounded_and_what_is_given_at_once_too() {
     let function = functions.get(&"line_prefix/1.0.0".parse().unwrap()).unwrap();
     let prefix = "p".repeat(100 << 10);
     let given = anabranch_recipe::call(
-        &**function,
+        function,
         &[vec![Bytes::from_static(&[b'\n'; 100])]],
         &texts(&[("prefix", &prefix)]),
     )
@@ -351,9 +351,17 @@ fn output_is_bounded() {
     let most_held = "! the output would have more than 1073741824 bytes";
     assert_eq!(short("regex_replace/1.0.0", &[large.as_bytes()], &again), most_held);
     assert_eq!(short("redact/1.0.0", &[large.as_bytes()], &[("patterns", "z*"), bound]), most);
-    let many = vec![r"\w{200}"; 300].join(",");
-    let given = short("redact/1.0.0", &[b"x"], &[("patterns", &many)]);
-    assert!(given.starts_with("! parameter `patterns`: Compiled regex exceeds size limit of "), "{given}");
+    let redacted = |pattern: &str, count| {
+        short("redact/1.0.0", &[b"x"], &[("patterns", &vec![pattern; count].join(","))])
+    };
+    let wrong = "! parameter `patterns`: ";
+    assert_eq!(redacted(r"\w{200}", 300), format!("{wrong}there are 300 patterns; there may be 256"));
+    assert_eq!(
+        redacted(&"x".repeat(1000), 20),
+        format!("{wrong}the patterns have 20100 bytes; they may have 16384")
+    );
+    let large = format!("{wrong}the compiled pattern takes more than 2097152 bytes; repeat less");
+    assert_eq!(redacted(r"(\w{50}){100}", 1), large);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anabranch_content::{Address, Cost, Memo, Time, Value};
 use anabranch_recipe::{
-    Added, Arity, Draft, FunctionId, Got, Holds, Param, Params, Recipe, Ref, Signature, Source,
-    UnknownFunction,
+    Added, Arity, BeginCost, Draft, FunctionId, Got, Holds, MemoryNeed, Param, Params, Recipe, Ref,
+    Signature, Source, UnknownFunction,
 };
 
 use super::{Bad, address, addresses, from_address, from_addresses, known, set, size};
@@ -211,6 +211,9 @@ pub(crate) fn function(function: proto::Function) -> Result<Signature, Bad> {
         other_params: function.other_params,
         holds,
         nanos_per_kib: function.nanos_per_kib,
+        // The caller only lists functions.
+        begin: BeginCost::Trifling,
+        memory: MemoryNeed::STREAMING,
     })
 }
 

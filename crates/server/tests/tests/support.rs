@@ -137,6 +137,8 @@ impl Gate {
             holds: Holds::Everything,
             // So much that it is never done in place.
             nanos_per_kib: u32::MAX,
+            begin: anabranch_recipe::BeginCost::Trifling,
+            memory: anabranch_recipe::MemoryNeed::WHOLE,
         };
         functions.add(Gated { signature, gate: self.clone() });
         functions

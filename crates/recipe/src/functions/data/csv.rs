@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value as Json;
@@ -10,9 +11,10 @@ use super::json::keyed;
 use super::parsed;
 use super::records::{OfRecords, RECORDS, Record, of_records};
 use crate::Value;
+use crate::budget::CallBudget;
 use crate::function::{Call, Fault, Out, Signature};
 use crate::functions::support::{
-    MAX_BYTES, MAX_BYTES_HELD, Most, Streamed, capped, signature, unlike, whole,
+    MAX_BYTES, MAX_BYTES_HELD, Most, Output, Streamed, capped, signature, unlike, whole,
 };
 use crate::functions::text::shown;
 use crate::registry::Functions;
@@ -53,7 +55,7 @@ pub(super) fn add(functions: &mut Functions) {
         .nanos_per_kib(25_000),
         |call| {
             let most = call.max_bytes_held()?;
-            Ok(Box::new(move |inputs| from_json(&inputs[0], most)))
+            Ok(Box::new(move |inputs, budget| from_json(&inputs[0], most, budget)))
         },
     ));
 }
@@ -178,8 +180,8 @@ fn write_record(fields: impl Iterator<Item = impl AsRef<str>>, give: &mut impl F
     give(b"\n");
 }
 
-fn from_json(input: &Bytes, most: Most) -> Result<Bytes, Fault> {
-    let Json::Array(rows) = parsed(0, input)? else {
+fn from_json(input: &Bytes, most: Most, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
+    let Json::Array(rows) = parsed(0, input, budget)? else {
         return Err(Fault::input(0, "is not a JSON list of objects"));
     };
     let rows = rows.iter().enumerate().map(|(index, row)| {
@@ -191,17 +193,20 @@ fn from_json(input: &Bytes, most: Most) -> Result<Bytes, Fault> {
         return Ok(Bytes::new());
     }
     let names: BTreeSet<&str> = rows.iter().flat_map(|row| row.keys()).map(|name| &**name).collect();
-    let mut made = Vec::with_capacity(input.len());
-    write_record(names.iter().copied(), &mut |bytes| made.extend_from_slice(bytes));
+    let mut made = Output::new(most, budget);
+    let mut record = Vec::new();
+    write_record(names.iter().copied(), &mut |bytes| record.extend_from_slice(bytes));
+    made.write(&record)?;
     for row in rows {
         // Both are in the order of their bytes.
         let mut left = row.iter().peekable();
         let fields =
             names.iter().map(|name| field(left.next_if(|(key, _)| key == name).map(|(_, value)| value)));
-        write_record(fields, &mut |bytes| made.extend_from_slice(bytes));
-        most.allows(made.len())?;
+        record.clear();
+        write_record(fields, &mut |bytes| record.extend_from_slice(bytes));
+        made.write(&record)?;
     }
-    Ok(made.into())
+    Ok(made.into_bytes())
 }
 
 fn field(value: Option<&Json>) -> Cow<'_, str> {

@@ -1,14 +1,16 @@
 //! Functions of JSON.
 
-use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::DeserializeSeed as _;
 use serde_json::Value as Json;
 
-use super::{compact, parsed};
+use super::tree::{Tree, TreeBudget};
+use super::{compact, parsed, write_json};
+use crate::budget::CallBudget;
 use crate::function::{Fault, Out, Signature};
-use crate::functions::support::{Body, MAX_BYTES_HELD, Most, Streamed, signature, whole};
+use crate::functions::support::{Body, MAX_BYTES_HELD, Most, Output, Streamed, signature, whole};
 use crate::functions::text::{OfLines, of_lines};
 use crate::registry::Functions;
 
@@ -16,10 +18,13 @@ use crate::registry::Functions;
 pub(super) const KEYS: &str = " Keys are in the order of their bytes; of equal ones the last counts. Numbers are 64-bit \
     integers or floats. At most 127 lists and objects may be around a value.";
 
+/// Bytes that a document usually takes as a tree, per byte.
+pub(super) const TREE: u64 = 12;
+
 /// A signature that says how JSON is read and written.
 pub(super) fn keyed(mut signature: Signature) -> Signature {
     signature.about.to_mut().push_str(KEYS);
-    signature
+    signature.claims(TREE)
 }
 
 pub(super) fn add(functions: &mut Functions) {
@@ -27,16 +32,16 @@ pub(super) fn add(functions: &mut Functions) {
         .may("max_bytes", MAX_BYTES_HELD);
     functions.add(whole(keyed(pretty).nanos_per_kib(15_000), |call| {
         let most = call.max_bytes_held()?;
-        Ok(Box::new(move |inputs| {
-            let mut made = Bounded(Vec::new(), most);
-            let written = serde_json::to_writer_pretty(&mut made, &parsed(0, &inputs[0])?);
-            written.map_err(|_| Fault::TooLarge { what: "the output", most: most.0 })?;
-            Ok(made.0.into())
+        Ok(Box::new(move |inputs, budget| {
+            let mut made = Output::new(most, budget);
+            let value = parsed(0, &inputs[0], budget)?;
+            serde_json::to_writer_pretty(&mut made, &value).map_err(|_| made.fault())?;
+            Ok(made.into_bytes())
         }))
     }));
     let minified = signature("minify_json/1.0.0", "The JSON without white space.");
     functions.add(whole(keyed(minified).nanos_per_kib(13_000), |_| {
-        changed(|input| Ok(compact(&parsed(0, input)?)))
+        changed(|input, budget| compact(&parsed(0, input, budget)?, budget))
     }));
     let lines = signature(
         "json_lines/1.0.0",
@@ -52,10 +57,15 @@ pub(super) fn add(functions: &mut Functions) {
         )
         .nanos_per_kib(3000),
         |_| {
-            Ok(Box::new(|mut inputs| {
+            Ok(Box::new(|mut inputs, budget| {
                 let input = inputs.remove(0);
-                let checked: Result<Checked, _> = serde_json::from_slice(&input);
-                checked.map_err(|error| Fault::input(0, format!("not JSON: {error}")))?;
+                let read = |tree: &TreeBudget<'_>| {
+                    let mut reader = serde_json::Deserializer::from_slice(&input);
+                    let Checked = tree.seed().deserialize(&mut reader)?;
+                    reader.end()
+                };
+                let wrong = |error: serde_json::Error| Fault::input(0, format!("not JSON: {error}"));
+                TreeBudget::new(budget).read(read, wrong)?;
                 Ok(input)
             }))
         },
@@ -67,46 +77,32 @@ pub(super) fn add(functions: &mut Functions) {
              line has at most 16 MiB.",
         ))
         .nanos_per_kib(13_000),
-        |_| Ok(of_lines(FromLines { begun: false })),
+        |call| Ok(of_lines(call, FromLines { begun: false, budget: Arc::clone(call.budget) })),
     ));
 }
 
-/// A text that may not grow for ever.
-struct Bounded(Vec<u8>, Most);
-
-impl io::Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.1.allows(self.0.len() + bytes.len()).map_err(io::Error::other)?;
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// The body that makes something of one input.
-pub(super) fn changed(change: fn(&Bytes) -> Result<Bytes, Fault>) -> Result<Body, Fault> {
-    Ok(Box::new(move |inputs| change(&inputs[0])))
+pub(super) fn changed(change: fn(&Bytes, &Arc<CallBudget>) -> Result<Bytes, Fault>) -> Result<Body, Fault> {
+    Ok(Box::new(move |inputs, budget| change(&inputs[0], budget)))
 }
 
-fn lines_of(input: &Bytes) -> Result<Bytes, Fault> {
-    let Json::Array(values) = parsed(0, input)? else {
+fn lines_of(input: &Bytes, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
+    let Json::Array(values) = parsed(0, input, budget)? else {
         return Err(Fault::input(0, "is not a JSON list"));
     };
-    let mut made = Vec::with_capacity(input.len());
+    let mut made = Output::new(Most::ANY, budget);
     for (index, value) in values.iter().enumerate() {
         if index > 0 {
-            made.push(b'\n');
+            made.write(b"\n")?;
         }
-        serde_json::to_writer(&mut made, value).expect("text takes any value");
+        write_json(&mut made, value)?;
     }
-    Ok(made.into())
+    Ok(made.into_bytes())
 }
 
 struct FromLines {
     begun: bool,
+    budget: Arc<CallBudget>,
 }
 
 impl OfLines for FromLines {
@@ -114,14 +110,25 @@ impl OfLines for FromLines {
         if line.trim().is_empty() {
             return Ok(());
         }
-        let value: Json = serde_json::from_str(line).map_err(|error| {
+        let wrong = |error: serde_json::Error| {
             let problem = error.to_string();
             let column = error.column();
             let problem = problem.split(" at line ").next().unwrap_or(&problem);
             Fault::input(0, format!("line {number}, column {column}: not JSON: {problem}"))
-        })?;
+        };
+        // The memory of one line is given back before the next.
+        let claim = self.budget.claimed();
+        let read = |tree: &TreeBudget<'_>| {
+            let mut reader = serde_json::Deserializer::from_str(line);
+            let value: Json = tree.seed().deserialize(&mut reader)?;
+            reader.end()?;
+            Ok(value)
+        };
+        let value = TreeBudget::new(&self.budget).read(read, wrong)?;
+        let text = compact(&value, &self.budget)?;
+        self.budget.release(self.budget.claimed() - claim);
         out.write(if std::mem::replace(&mut self.begun, true) { b"," } else { b"[" });
-        out.push(compact(&value));
+        out.push(text);
         Ok(())
     }
 
@@ -134,50 +141,20 @@ impl OfLines for FromLines {
 /// Any JSON, read like a value but not kept.
 struct Checked;
 
-impl<'de> Deserialize<'de> for Checked {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Checked, D::Error> {
-        deserializer.deserialize_any(Checked)
-    }
-}
+impl Tree for Checked {
+    type Entries = ();
 
-impl<'de> Visitor<'de> for Checked {
-    type Value = Checked;
-
-    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("JSON")
+    fn scalar(_: Json) -> Checked {
+        Checked
     }
 
-    fn visit_unit<E>(self) -> Result<Checked, E> {
-        Ok(Checked)
+    fn list(_: Vec<Checked>) -> Checked {
+        Checked
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Checked, E> {
-        Ok(Checked)
-    }
+    fn add_entry(_: &mut (), _: String, _: Checked) {}
 
-    fn visit_i64<E>(self, _: i64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Checked, E> {
-        Ok(Checked)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Checked, A::Error> {
-        while values.next_element::<Checked>()?.is_some() {}
-        Ok(Checked)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut values: A) -> Result<Checked, A::Error> {
-        while values.next_entry::<Checked, Checked>()?.is_some() {}
-        Ok(Checked)
+    fn object((): ()) -> Checked {
+        Checked
     }
 }

@@ -1,11 +1,14 @@
 //! Functions that take one value out of many.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value as Json;
 
 use super::json::keyed;
 use super::toml::Dates;
 use super::{compact, parsed, toml, yaml};
+use crate::budget::CallBudget;
 use crate::function::{Call, Fault, Signature};
 use crate::functions::support::{Body, signature, whole};
 use crate::functions::text::shown;
@@ -14,7 +17,7 @@ use crate::registry::Functions;
 pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
         select(signature("json_select/1", "The value at a place of the JSON, as JSON without white space.")),
-        |call| selecting(call, |input| parsed(0, input)),
+        |call| selecting(call, |input, budget| parsed(0, input, budget)),
     ));
     let mut from_yaml =
         signature("yaml_select/1", "The value at a place of the YAML, as JSON without white space.");
@@ -24,7 +27,9 @@ pub(super) fn add(functions: &mut Functions) {
         "toml_select/1",
         "The value at a place of the TOML, as JSON without white space; dates and times are texts.",
     );
-    functions.add(whole(select(from_toml), |call| selecting(call, |input| toml::read(input, Dates::Text))));
+    functions.add(whole(select(from_toml), |call| {
+        selecting(call, |input, budget| toml::read(input, Dates::Text, budget))
+    }));
 }
 
 fn select(signature: Signature) -> Signature {
@@ -38,7 +43,10 @@ fn select(signature: Signature) -> Signature {
         .nanos_per_kib(15_000)
 }
 
-fn selecting(call: &Call<'_>, read: fn(&Bytes) -> Result<Json, Fault>) -> Result<Body, Fault> {
+fn selecting(
+    call: &Call<'_>,
+    read: fn(&Bytes, &Arc<CallBudget>) -> Result<Json, Fault>,
+) -> Result<Body, Fault> {
     let steps = steps(call.text("path")?)?;
     let as_text = match call.params.contains_key("as") {
         false => false,
@@ -48,8 +56,8 @@ fn selecting(call: &Call<'_>, read: fn(&Bytes) -> Result<Json, Fault>) -> Result
             other => return Err(Fault::param("as", format!("{other:?} is not `json` or `text`"))),
         },
     };
-    Ok(Box::new(move |inputs| {
-        let mut value = read(&inputs[0])?;
+    Ok(Box::new(move |inputs, budget| {
+        let mut value = read(&inputs[0], budget)?;
         for (index, step) in steps.iter().enumerate() {
             value = step.take(value).map_err(|problem| {
                 let before: String = steps[..index].iter().map(Step::pointer).collect();
@@ -58,7 +66,7 @@ fn selecting(call: &Call<'_>, read: fn(&Bytes) -> Result<Json, Fault>) -> Result
         }
         match value {
             Json::String(text) if as_text => Ok(text.into()),
-            other => Ok(compact(&other)),
+            other => compact(&other, budget),
         }
     }))
 }

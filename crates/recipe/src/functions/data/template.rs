@@ -1,7 +1,7 @@
 //! Text out of a template and values: the parameters of `template/1`, and its output in chunks. The template itself runs in
 //! bounded memory and time, whatever it says (`anabranch-template`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anabranch_template::{Bounds, Dialect, Error, ErrorKind, Run, Sink, Template, filter_names, test_names};
@@ -9,9 +9,11 @@ use anabranch_value::{Map, Value as Variable};
 use bytes::Bytes;
 use serde_json::Value as Json;
 
+use super::json::TREE;
 use super::parsed;
 use crate::Value;
-use crate::function::{Arity, Call, Chunks, Fault, Holds, Kernel, Out, Signature};
+use crate::budget::CallBudget;
+use crate::function::{Arity, Call, Chunks, Fault, Holds, Kernel, MemoryNeed, Out, Signature};
 use crate::functions::support::{MAX_BYTES, Streamed, signature, unlike};
 use crate::functions::text::text;
 use crate::registry::{Functions, join};
@@ -28,6 +30,10 @@ const INPUTS_MOST: u64 = 16 << 20;
 pub(super) fn add(functions: &mut Functions) {
     functions.add(Streamed(described(), begin));
 }
+
+/// The inputs as bytes and as values, `values`, and what expressions make on their way, which the template bounds.
+const MEMORY: MemoryNeed =
+    MemoryNeed { base: 40 << 20, per_input: 256, per_input_byte: 3, claims_per_input_byte: TREE };
 
 fn described() -> Signature {
     let mut signature = signature(
@@ -51,11 +57,13 @@ fn described() -> Signature {
     )
     .may("max_bytes", MAX_BYTES)
     // It is the template that costs, not the inputs.
+    .compiles()
     .nanos_per_kib(Signature::OPAQUE);
     let (filters, tests) = (filter_names(Dialect::Plain), test_names(Dialect::Plain));
     let about = signature.about.to_mut();
     about.push_str(&format!(" Filters: {}. Tests: {}.", filters.join(", "), tests.join(", ")));
     signature.holds = Holds::Everything;
+    signature.memory = MEMORY;
     signature
 }
 
@@ -86,8 +94,19 @@ fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     }
     let bounds = Bounds { fuel, output_bytes: usize::try_from(most).unwrap_or(usize::MAX) };
     let inputs = call.sizes.iter().map(|_| Chunks::new()).collect();
-    let template = Arc::new(template);
-    Ok(Box::new(Rendering { template, bounds, most, format, names, variables, inputs, held: 0, run: None }))
+    let (template, budget) = (Arc::new(template), Arc::clone(call.budget));
+    Ok(Box::new(Rendering {
+        template,
+        bounds,
+        most,
+        format,
+        names,
+        variables,
+        inputs,
+        held: 0,
+        run: None,
+        budget,
+    }))
 }
 
 /// A template that waits for its inputs, then runs.
@@ -103,6 +122,7 @@ struct Rendering {
     /// Bytes of the inputs.
     held: u64,
     run: Option<Run>,
+    budget: Arc<CallBudget>,
 }
 
 impl Kernel for Rendering {
@@ -116,10 +136,10 @@ impl Kernel for Rendering {
     }
 
     fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
-        let format = self.format;
+        let (format, budget) = (self.format, Arc::clone(&self.budget));
         let read = |(index, chunks): (usize, Chunks)| match format {
             Format::Text => Ok(Variable::from(text(index, &join(chunks))?)),
-            Format::Json => Ok(of_json(parsed(index, &join(chunks))?)),
+            Format::Json => Ok(of_json(parsed(index, &join(chunks), &budget)?)),
         };
         let inputs = self.inputs.drain(..).enumerate().map(read).collect::<Result<Vec<Variable>, Fault>>()?;
         self.variables.extend(self.names.drain(..).zip(inputs.iter().cloned()));
@@ -200,8 +220,9 @@ fn names(call: &Call<'_>) -> Result<Vec<String>, Fault> {
     if names.len() != inputs {
         return Err(Fault::param("names", format!("{} names for {inputs} inputs", names.len())));
     }
-    match (1..names.len()).find(|index| names[..*index].contains(&names[*index])) {
-        Some(index) => Err(Fault::param("names", format!("{:?} is there twice", names[index]))),
+    let mut seen = BTreeSet::new();
+    match names.iter().find(|name| !seen.insert(*name)) {
+        Some(name) => Err(Fault::param("names", format!("{name:?} is there twice"))),
         None => Ok(names),
     }
 }

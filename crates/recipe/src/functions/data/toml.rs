@@ -7,10 +7,14 @@ use toml::{Table, Value as Toml};
 
 use super::json::{changed, keyed};
 use super::{compact, parsed};
+use crate::budget::CallBudget;
 use crate::function::Fault;
 use crate::functions::support::{MAX_BYTES_HELD, Most, signature, whole};
 use crate::functions::text::text;
 use crate::registry::Functions;
+
+/// The memory of the densest document, per byte of text.
+pub(super) const DENSEST: u64 = 200;
 
 pub(super) fn add(functions: &mut Functions) {
     let without_dates = signature(
@@ -18,16 +22,16 @@ pub(super) fn add(functions: &mut Functions) {
         "The TOML as JSON without white space, keys in the order of their bytes. Refused are dates and times (2.0.0 \
          takes them), `nan` and `inf`.",
     );
-    functions.add(whole(without_dates.nanos_per_kib(80_000), |_| {
-        changed(|input| Ok(compact(&read(input, Dates::Refused)?)))
+    functions.add(whole(without_dates.claims(DENSEST).nanos_per_kib(80_000), |_| {
+        changed(|input, budget| compact(&read(input, Dates::Refused, budget)?, budget))
     }));
     let with_dates = signature(
         "toml_to_json/2.0.0",
         "The TOML as JSON without white space, keys in the order of their bytes; dates and times are texts, as RFC 3339 \
          writes them. Refused are `nan` and `inf`.",
     );
-    functions.add(whole(with_dates.nanos_per_kib(80_000), |_| {
-        changed(|input| Ok(compact(&read(input, Dates::Text)?)))
+    functions.add(whole(with_dates.claims(DENSEST).nanos_per_kib(80_000), |_| {
+        changed(|input, budget| compact(&read(input, Dates::Text, budget)?, budget))
     }));
     let to_toml = signature(
         "json_to_toml/1.0.0",
@@ -37,7 +41,7 @@ pub(super) fn add(functions: &mut Functions) {
     .may("max_bytes", MAX_BYTES_HELD);
     functions.add(whole(keyed(to_toml).nanos_per_kib(35_000), |call| {
         let most = call.max_bytes_held()?;
-        Ok(Box::new(move |inputs| written(&inputs[0], most)))
+        Ok(Box::new(move |inputs, budget| written(&inputs[0], most, budget)))
     }));
 }
 
@@ -49,8 +53,10 @@ pub(super) enum Dates {
 }
 
 /// A whole input as TOML.
-pub(super) fn read(input: &Bytes, dates: Dates) -> Result<Json, Fault> {
+/// Its memory cannot be claimed node by node, so that of the densest document is.
+pub(super) fn read(input: &Bytes, dates: Dates, budget: &CallBudget) -> Result<Json, Fault> {
     let text = text(0, input)?;
+    budget.claim(text.len() as u64 * DENSEST)?;
     let table: Table = text.parse().map_err(|error: toml::de::Error| {
         let (line, _) = position(text, error.span().unwrap_or_default().start);
         Fault::input(0, format!("not TOML, in line {line}: {}", error.message()))
@@ -88,13 +94,15 @@ fn json_of(value: Toml, dates: Dates, path: &mut Vec<String>) -> Result<Json, Fa
     }
 }
 
-fn written(input: &Bytes, most: Most) -> Result<Bytes, Fault> {
-    let Json::Object(object) = parsed(0, input)? else {
+fn written(input: &Bytes, most: Most, budget: &CallBudget) -> Result<Bytes, Fault> {
+    let Json::Object(object) = parsed(0, input, budget)? else {
         return Err(Fault::input(0, "is not a JSON object"));
     };
     most.allows(
         object.iter().map(|(key, value)| headers(value, written_len(key))).fold(0, usize::saturating_add),
     )?;
+    // The table, and the text as it grows.
+    budget.claim(input.len() as u64 * DENSEST)?;
     let table = table_of(object, &mut Vec::new())?;
     let text =
         toml::to_string(&table).map_err(|error| Fault::input(0, format!("TOML cannot say it: {error}")))?;

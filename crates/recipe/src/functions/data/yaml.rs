@@ -1,17 +1,21 @@
 //! Functions of YAML.
 
+use std::borrow::Cow;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::DeserializeSeed as _;
 use serde::ser::{Serialize, Serializer};
-use serde_json::{Number, Value as Json};
+use serde_json::Value as Json;
 use serde_saphyr::UserMessageFormatter;
 
-use super::json::keyed;
-use super::parsed;
+use super::json::{TREE, keyed};
+use super::tree::{Tree, TreeBudget};
+use super::{parsed, write_json};
+use crate::budget::CallBudget;
 use crate::function::Fault;
-use crate::functions::support::{MAX_BYTES_HELD, Most, signature, whole};
+use crate::functions::support::{MAX_BYTES_HELD, Output, signature, whole};
 use crate::functions::text::text;
 use crate::registry::Functions;
 
@@ -21,21 +25,27 @@ pub(super) const YAML: &str = " The input is one document of YAML 1.2; `<<` merg
     Refused are keys that are there twice, tags beyond those of the core schema, `.nan` and `.inf`, more than 1000000 \
     nodes from aliases, and more than 127 lists and maps around a value.";
 
+/// The memory of the reader, per byte of text.
+const READER: u64 = 8;
+
 pub(super) fn add(functions: &mut Functions) {
     let mut to_json = signature(
         "yaml_to_json/1.0.0",
         "The YAML as JSON without white space; keys keep their order, and nothing is null.",
     );
     to_json.about.to_mut().push_str(YAML);
-    functions.add(whole(to_json.may("max_bytes", MAX_BYTES_HELD).nanos_per_kib(120_000), |call| {
-        let most = call.max_bytes_held()?;
-        Ok(Box::new(move |inputs| {
-            let document: Ordered = read(&inputs[0])?;
-            let made = serde_json::to_vec(&document).expect("text takes any value");
-            most.allows(made.len())?;
-            Ok(made.into())
-        }))
-    }));
+    functions.add(whole(
+        to_json.may("max_bytes", MAX_BYTES_HELD).claims(TREE).nanos_per_kib(120_000),
+        |call| {
+            let most = call.max_bytes_held()?;
+            Ok(Box::new(move |inputs, budget| {
+                let document: Ordered = read(&inputs[0], budget)?;
+                let mut made = Output::new(most, budget);
+                write_json(&mut made, &document)?;
+                Ok(made.into_bytes())
+            }))
+        },
+    ));
     let to_yaml = signature(
         "json_to_yaml/2.0.0",
         "The JSON as YAML, a key or an element in each line. A text is without quotes only if it is ASCII words that no \
@@ -44,28 +54,39 @@ pub(super) fn add(functions: &mut Functions) {
     .may("max_bytes", MAX_BYTES_HELD);
     functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |call| {
         let most = call.max_bytes_held()?;
-        Ok(Box::new(move |inputs| Ok(written(&parsed(0, &inputs[0])?, most)?.into())))
+        Ok(Box::new(move |inputs, budget| {
+            let mut made = Output::new(most, budget);
+            written(&mut made, &parsed(0, &inputs[0], budget)?)?;
+            Ok(made.into_bytes())
+        }))
     }));
 }
 
 /// A whole input as YAML.
-pub(super) fn read<T: DeserializeOwned>(input: &Bytes) -> Result<T, Fault> {
+pub(super) fn read<T: Tree>(input: &Bytes, budget: &Arc<CallBudget>) -> Result<T, Fault> {
     let text = text(0, input)?;
+    budget.claim(text.len() as u64 * READER)?;
     // What is written out counts by its size; only aliases make more of it.
-    let mut budget = serde_saphyr::Budget::default();
-    budget.max_depth = 127;
-    budget.max_events = text.len().saturating_mul(2).saturating_add(1 << 20);
-    budget.max_nodes = budget.max_events;
-    budget.max_total_scalar_bytes = text.len().saturating_add(64 << 20);
+    let mut bounds = serde_saphyr::Budget::default();
+    bounds.max_depth = 127;
+    bounds.max_events = text.len().saturating_mul(2).saturating_add(1 << 20);
+    bounds.max_nodes = bounds.max_events;
+    bounds.max_total_scalar_bytes = text.len().saturating_add(64 << 20);
     let options = serde_saphyr::options! {
-        budget: Some(budget),
+        budget: Some(bounds),
         strict_booleans: true,
         reject_unsupported_tags: true,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+    let read = |tree: &TreeBudget<'_>| {
+        serde_saphyr::with_deserializer_from_str_with_options(text, options, |reader| {
+            tree.seed().deserialize(reader)
+        })
+    };
+    let wrong = |error: serde_saphyr::Error| {
         Fault::input(0, format!("not YAML: {}", error.render_with_formatter(&UserMessageFormatter)))
-    })
+    };
+    TreeBudget::new(budget).read(read, wrong)
 }
 
 /// A document whose keys keep their order.
@@ -85,133 +106,92 @@ impl Serialize for Ordered {
     }
 }
 
-impl<'de> Deserialize<'de> for Ordered {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Ordered, D::Error> {
-        deserializer.deserialize_any(Reading)
+impl Tree for Ordered {
+    type Entries = Vec<(String, Ordered)>;
+
+    fn scalar(value: Json) -> Ordered {
+        Ordered::One(value)
+    }
+
+    fn list(values: Vec<Ordered>) -> Ordered {
+        Ordered::List(values)
+    }
+
+    fn add_entry(entries: &mut Vec<(String, Ordered)>, key: String, value: Ordered) {
+        entries.push((key, value));
+    }
+
+    fn object(entries: Vec<(String, Ordered)>) -> Ordered {
+        Ordered::Map(entries)
     }
 }
 
-struct Reading;
-
-impl<'de> Visitor<'de> for Reading {
-    type Value = Ordered;
-
-    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("a value")
+/// Writes a document as YAML.
+fn written(made: &mut Output, value: &Json) -> Result<(), Fault> {
+    if is_block(value) {
+        return block(made, value, 0);
     }
-
-    fn visit_unit<E>(self) -> Result<Ordered, E> {
-        Ok(Ordered::One(Json::Null))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Ordered, E> {
-        Ok(Ordered::One(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Ordered, E> {
-        Ok(Ordered::One(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Ordered, E> {
-        Ok(Ordered::One(value.into()))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Ordered, E> {
-        let number = Number::from_f64(value).ok_or_else(|| E::custom("JSON has no such number"))?;
-        Ok(Ordered::One(number.into()))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Ordered, E> {
-        Ok(Ordered::One(value.into()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Ordered, E> {
-        Ok(Ordered::One(value.into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Ordered, A::Error> {
-        let mut list = Vec::new();
-        while let Some(value) = values.next_element()? {
-            list.push(value);
-        }
-        Ok(Ordered::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut values: A) -> Result<Ordered, A::Error> {
-        let mut map = Vec::new();
-        while let Some(entry) = values.next_entry()? {
-            map.push(entry);
-        }
-        Ok(Ordered::Map(map))
-    }
-}
-
-/// A document as YAML.
-fn written(value: &Json, most: Most) -> Result<String, Fault> {
-    let mut made = String::new();
-    match value {
-        Json::Object(values) if !values.is_empty() => block(&mut made, value, 0, most)?,
-        Json::Array(values) if !values.is_empty() => block(&mut made, value, 0, most)?,
-        _ => {
-            scalar(&mut made, value);
-            made.push('\n');
-        }
-    }
-    Ok(made)
+    scalar(made, value)?;
+    made.write(b"\n")
 }
 
 /// Keys longer than this need a mark before them; YAML's own bound is 1024 characters.
 const KEY_MOST: usize = 512;
 
 /// Writes a list or an object that is not empty; its first line begins where the text ends.
-fn block(made: &mut String, value: &Json, indent: usize, most: Most) -> Result<(), Fault> {
+fn block(made: &mut Output, value: &Json, indent: usize) -> Result<(), Fault> {
     let mut first = true;
-    let mut begin = |made: &mut String| {
-        if !std::mem::replace(&mut first, false) {
-            made.extend(std::iter::repeat_n(' ', indent));
-        }
-        most.allows(made.len())
+    let mut begin = |made: &mut Output| match std::mem::replace(&mut first, false) {
+        true => Ok(()),
+        false => spaces(made, indent),
     };
     match value {
         Json::Object(values) => {
             for (key, value) in values {
                 begin(made)?;
-                let start = made.len();
-                quoted(made, key);
-                if made.len() - start > KEY_MOST {
-                    made.insert_str(start, "? ");
-                    made.push('\n');
-                    made.extend(std::iter::repeat_n(' ', indent));
+                let key = quoted(key);
+                if key.len() > KEY_MOST {
+                    made.write(b"? ")?;
+                    made.write(key.as_bytes())?;
+                    made.write(b"\n")?;
+                    spaces(made, indent)?;
+                } else {
+                    made.write(key.as_bytes())?;
                 }
-                made.push(':');
+                made.write(b":")?;
                 // Elements of a list are as deep as its key.
                 let deeper = indent + if value.is_array() { 0 } else { 2 };
                 match is_block(value) {
                     true => {
-                        made.push('\n');
-                        made.extend(std::iter::repeat_n(' ', deeper));
-                        block(made, value, deeper, most)?;
+                        made.write(b"\n")?;
+                        spaces(made, deeper)?;
+                        block(made, value, deeper)?;
                     }
-                    false => line(made, value),
+                    false => line(made, value)?,
                 }
             }
         }
         Json::Array(values) => {
             for value in values {
                 begin(made)?;
-                made.push('-');
+                made.write(b"-")?;
                 match is_block(value) {
                     true => {
-                        made.push(' ');
-                        block(made, value, indent + 2, most)?;
+                        made.write(b" ")?;
+                        block(made, value, indent + 2)?;
                     }
-                    false => line(made, value),
+                    false => line(made, value)?,
                 }
             }
         }
-        other => scalar(made, other),
+        other => scalar(made, other)?,
     }
     Ok(())
+}
+
+fn spaces(made: &mut Output, count: usize) -> Result<(), Fault> {
+    const SPACES: &[u8] = &[b' '; 512];
+    made.write(&SPACES[..count.min(SPACES.len())])
 }
 
 fn is_block(value: &Json) -> bool {
@@ -222,24 +202,25 @@ fn is_block(value: &Json) -> bool {
     }
 }
 
-fn line(made: &mut String, value: &Json) {
-    made.push(' ');
-    scalar(made, value);
-    made.push('\n');
+fn line(made: &mut Output, value: &Json) -> Result<(), Fault> {
+    made.write(b" ")?;
+    scalar(made, value)?;
+    made.write(b"\n")
 }
 
-fn scalar(made: &mut String, value: &Json) {
+fn scalar(made: &mut Output, value: &Json) -> Result<(), Fault> {
     match value {
-        Json::String(text) => quoted(made, text),
-        other => write!(made, "{other}").expect("text takes more text"),
+        Json::String(text) => made.write(quoted(text).as_bytes()),
+        other => made.write(other.to_string().as_bytes()),
     }
 }
 
-fn quoted(made: &mut String, text: &str) {
+/// A text as YAML has it: as it is where no reader takes it for something else, otherwise as in JSON.
+fn quoted(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
-        made.push_str(text);
-        return;
+        return text.into();
     }
+    let mut made = String::with_capacity(text.len() + 2);
     for character in Json::from(text).to_string().chars() {
         match character {
             '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
@@ -248,6 +229,7 @@ fn quoted(made: &mut String, text: &str) {
             _ => made.push(character),
         }
     }
+    made.into()
 }
 
 /// Whether no reader of YAML takes the text for anything else.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::blocks::Blocks;
-use crate::function::{Arity, Call, Fault, Holds, Kernel, Out, Signature};
+use crate::function::{Arity, Call, Fault, Holds, Kernel, MemoryNeed, Out, Signature};
 use crate::functions::support::{
     Begin, Body, MAX_BYTES, Streamed, add_streamed, changed, passed, signature, whole,
 };
@@ -58,6 +58,7 @@ pub(super) fn add(functions: &mut Functions) {
         // It is the count that costs, not the input.
         .nanos_per_kib(Signature::OPAQUE);
     repeat.holds = Holds::Everything;
+    repeat.memory = MemoryNeed::WHOLE;
     functions.add(Streamed(repeat, |call| {
         let (count, most) = (call.number("count", 1..=u64::MAX)?, call.max_bytes()?);
         Ok(Box::new(Repeated { chunks: Vec::new(), len: 0, left: count, at: 0, most }))
@@ -68,7 +69,7 @@ pub(super) fn add(functions: &mut Functions) {
     let trim =
         "The input without white space at its ends: space, tab, line feed, form feed, carriage return.";
     functions.add(whole(signature("trim/1.0.0", trim).nanos_per_kib(20), |_| {
-        Ok(Box::new(|inputs| Ok(inputs[0].slice_ref(inputs[0].trim_ascii()))))
+        Ok(Box::new(|inputs, _| Ok(inputs[0].slice_ref(inputs[0].trim_ascii()))))
     }));
 }
 
@@ -87,7 +88,7 @@ fn passing(_: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
 }
 
 fn reverse(_: &Call<'_>) -> Result<Body, Fault> {
-    Ok(Box::new(|inputs| Ok(inputs[0].iter().rev().copied().collect::<Vec<u8>>().into())))
+    Ok(Box::new(|inputs, _| Ok(inputs[0].iter().rev().copied().collect::<Vec<u8>>().into())))
 }
 
 fn byte_swap(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {

@@ -53,5 +53,5 @@ type Crypt = fn(&Aes256Gcm, &Nonce<aes_gcm::aead::consts::U12>, &[u8]) -> Result
 fn gcm(call: &Call<'_>, crypt: Crypt) -> Result<Body, Fault> {
     let (key, nonce) = (call.array::<32>("key")?, call.array::<12>("nonce")?);
     let cipher = Aes256Gcm::new(&Key::<Aes256Gcm>::from(key));
-    Ok(Box::new(move |inputs| crypt(&cipher, &Nonce::from(nonce), &inputs[0]).map(Bytes::from)))
+    Ok(Box::new(move |inputs, _| crypt(&cipher, &Nonce::from(nonce), &inputs[0]).map(Bytes::from)))
 }

@@ -1,12 +1,14 @@
 //! The compressors and decompressors that stream, in one shape.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use brotli::enc::StandardAlloc;
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, CompressorWriter};
 use zlib_rs::{Deflate, DeflateFlush, Inflate, InflateError, InflateFlush, Status};
-use zstd::stream::raw::{CParameter, Decoder, Encoder, Operation, OutBuffer};
+use zstd::stream::raw::{CParameter, DParameter, Decoder, Encoder, Operation, OutBuffer};
 
+use crate::budget::CallBudget;
 use crate::function::{Fault, Out};
 
 /// Makes a stream of its input.
@@ -126,14 +128,31 @@ pub(super) struct Zstd {
 }
 
 impl Zstd {
-    /// The window of level 19, as a power of two. The levels above would take hundreds of megabytes for theirs.
+    /// The window and tables of level 19, as powers of two. The levels above would take hundreds of megabytes for theirs.
     const WINDOW: u32 = 23;
+    const CHAIN: u32 = 24;
+    const HASH: u32 = 22;
 
-    pub(super) fn new(level: u64) -> Result<Zstd, Fault> {
+    /// The memory of a level: window, tables and buffers, for an input of unknown size.
+    fn memory(level: u64) -> u64 {
+        const MIB: u64 = 1 << 20;
+        match level {
+            0..=2 => 4 * MIB,
+            3..=5 => 8 * MIB,
+            6..=12 => 32 * MIB,
+            13..=17 => 64 * MIB,
+            _ => 128 * MIB,
+        }
+    }
+
+    pub(super) fn new(level: u64, budget: &CallBudget) -> Result<Zstd, Fault> {
+        budget.claim(Zstd::memory(level))?;
         let begin = || {
             let mut encoder = Encoder::new(level as i32)?;
             if level > 19 {
                 encoder.set_parameter(CParameter::WindowLog(Zstd::WINDOW))?;
+                encoder.set_parameter(CParameter::ChainLog(Zstd::CHAIN))?;
+                encoder.set_parameter(CParameter::HashLog(Zstd::HASH))?;
             }
             Ok(encoder)
         };
@@ -169,9 +188,20 @@ impl Pack for Zstd {
 pub(super) struct Brotli(Option<CompressorWriter<Vec<u8>>>);
 
 impl Brotli {
-    pub(super) fn new(quality: u64) -> Brotli {
+    /// The memory of a quality with a window of 4 MiB.
+    fn memory(quality: u64) -> u64 {
+        const MIB: u64 = 1 << 20;
+        match quality {
+            0..=4 => 16 * MIB,
+            5..=9 => 48 * MIB,
+            _ => 160 * MIB,
+        }
+    }
+
+    pub(super) fn new(quality: u64, budget: &CallBudget) -> Result<Brotli, Fault> {
         const WINDOW: u32 = 22;
-        Brotli(Some(CompressorWriter::new(Vec::new(), PIECE, quality as u32, WINDOW)))
+        budget.claim(Brotli::memory(quality))?;
+        Ok(Brotli(Some(CompressorWriter::new(Vec::new(), PIECE, quality as u32, WINDOW))))
     }
 }
 
@@ -216,7 +246,7 @@ impl Unpack for Unzlib {
         let status = self.inflate.decompress(input, piece, InflateFlush::NoFlush);
         let status = status.map_err(|error| match error {
             InflateError::NeedDict { .. } => Fault::input(0, "needs a dictionary, which is not supported"),
-            _ => Fault::input(0, format!("is no {} stream: corrupt", self.name)),
+            _ => Fault::input(0, format!("is not a {} stream: corrupt", self.name)),
         })?;
         Ok(Step {
             read: (self.inflate.total_in() - read) as usize,
@@ -236,18 +266,49 @@ impl Unpack for Unzlib {
     }
 }
 
-pub(super) struct Unzstd(Decoder<'static>);
+/// The memory of a frame is its window, which its header says: windows beyond the grant are refused by the decoder, and
+/// the call is made again with a grant for the largest.
+pub(super) struct Unzstd {
+    decoder: Decoder<'static>,
+    window: u32,
+    budget: Arc<CallBudget>,
+}
 
 impl Unzstd {
-    pub(super) fn new() -> Result<Unzstd, Fault> {
-        Decoder::new().map(Unzstd).map_err(|error| Fault::Passing(error.to_string()))
+    /// The windows that are tried, as powers of two.
+    const WINDOWS: [u32; 2] = [21, 27];
+
+    /// A decoder takes two windows.
+    fn memory(window: u32) -> u64 {
+        (2 << window) + (1 << 20)
+    }
+
+    pub(super) fn new(budget: &Arc<CallBudget>) -> Result<Unzstd, Fault> {
+        let [small, large] = Unzstd::WINDOWS;
+        let window = if budget.granted() >= Unzstd::memory(large) { large } else { small };
+        budget.claim(Unzstd::memory(window))?;
+        let begin = || {
+            let mut decoder = Decoder::new()?;
+            decoder.set_parameter(DParameter::WindowLogMax(window))?;
+            Ok(decoder)
+        };
+        let decoder = begin().map_err(|error: io::Error| Fault::Passing(error.to_string()))?;
+        Ok(Unzstd { decoder, window, budget: Arc::clone(budget) })
+    }
+
+    fn fault(&self, error: &io::Error) -> Fault {
+        let [small, large] = Unzstd::WINDOWS;
+        if self.window == small && error.to_string().contains("too much memory") {
+            return Fault::Memory { needed: Unzstd::memory(large), granted: self.budget.granted() };
+        }
+        Fault::input(0, format!("is not a zstd stream: {error}"))
     }
 }
 
 impl Unpack for Unzstd {
     fn step(&mut self, input: &[u8], piece: &mut [u8]) -> Result<Step, Fault> {
-        let status = self.0.run_on_buffers(input, piece);
-        let status = status.map_err(|error| Fault::input(0, format!("is no zstd stream: {error}")))?;
+        let status = self.decoder.run_on_buffers(input, piece);
+        let status = status.map_err(|error| self.fault(&error))?;
         Ok(Step { read: status.bytes_read, written: status.bytes_written, ended: status.remaining == 0 })
     }
 
@@ -259,9 +320,13 @@ impl Unpack for Unzstd {
 pub(super) struct Unbrotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>);
 
 impl Unbrotli {
-    pub(super) fn new() -> Unbrotli {
+    /// The window that a stream may have, and tables.
+    const MEMORY: u64 = 20 << 20;
+
+    pub(super) fn new(budget: &CallBudget) -> Result<Unbrotli, Fault> {
+        budget.claim(Unbrotli::MEMORY)?;
         let alloc = StandardAlloc::default;
-        Unbrotli(Box::new(BrotliState::new_strict(alloc(), alloc(), alloc())))
+        Ok(Unbrotli(Box::new(BrotliState::new_strict(alloc(), alloc(), alloc()))))
     }
 }
 
@@ -280,7 +345,7 @@ impl Unpack for Unbrotli {
             &mut self.0,
         );
         match result {
-            BrotliResult::ResultFailure => Err(Fault::input(0, "is no brotli stream: corrupt")),
+            BrotliResult::ResultFailure => Err(Fault::input(0, "is not a brotli stream: corrupt")),
             BrotliResult::ResultSuccess => Ok(Step { read, written, ended: true }),
             BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {
                 Ok(Step { read, written, ended: false })

@@ -25,32 +25,32 @@ pub(super) fn add(functions: &mut Functions) {
                 COSTLY,
             )
             .may("level", "1 (fast) to 22 (small); 3 unless said"),
-            |call| Ok(packed(Zstd::new(call.number_or("level", 1..=22, 3)?)?)),
+            |call| Ok(packed(Zstd::new(call.number_or("level", 1..=22, 3)?, call.budget)?)),
         ),
         (
             packs("brotli_compress/1.0.0", "A brotli stream with a window of 4 MiB.", COSTLY)
                 .may("quality", "0 (fast) to 11 (small); 6 unless said"),
-            |call| Ok(packed(Brotli::new(call.number_or("quality", 0..=11, 6)?))),
+            |call| Ok(packed(Brotli::new(call.number_or("quality", 0..=11, 6)?, call.budget)?)),
         ),
         (unpacks("decompress/1.0.0", "The bytes of one zlib stream."), |call| unpacked(Unzlib::zlib(), call)),
         (unpacks("gzip_decompress/1.0.0", "The bytes of a gzip stream, of all its members."), |call| {
             unpacked(Unzlib::gzip(), call)
         }),
         (unpacks("zstd_decompress/1.0.0", "The bytes of all zstd frames; windows up to 128 MiB."), |call| {
-            unpacked(Unzstd::new()?, call)
+            unpacked(Unzstd::new(call.budget)?, call)
         }),
         (unpacks("brotli_decompress/1.0.0", "The bytes of a brotli stream; windows up to 16 MiB."), |call| {
-            unpacked(Unbrotli::new(), call)
+            unpacked(Unbrotli::new(call.budget)?, call)
         }),
     ];
     add_streamed(functions, rows);
     functions.add(whole(
         packs("lz4_compress/1.0.0", "The size as 4 bytes, least significant first, then an LZ4 block.", 2000),
-        |_| Ok(Box::new(|inputs| lz4(&inputs[0]))),
+        |_| Ok(Box::new(|inputs, _| lz4(&inputs[0]))),
     ));
     functions.add(whole(unpacks("lz4_decompress/1.0.0", "The bytes of a size and an LZ4 block."), unlz4));
     functions.add(whole(packs("snappy_compress/1.0.0", "A raw snappy block.", 2000), |_| {
-        Ok(Box::new(|inputs| snappy(&inputs[0])))
+        Ok(Box::new(|inputs, _| snappy(&inputs[0])))
     }));
     functions.add(whole(unpacks("snappy_decompress/1.0.0", "The bytes of a raw snappy block."), unsnappy));
 }
@@ -58,12 +58,16 @@ pub(super) fn add(functions: &mut Functions) {
 /// How hard a compressor tries is said in the call, and a few bytes may decompress to a thousand times as many.
 const COSTLY: u32 = Signature::OPAQUE;
 
+/// The memory of deflate and inflate: window, tables and pieces.
+const DEFLATE: u64 = 512 << 10;
+
 fn packs(id: &'static str, about: &'static str, nanos: u32) -> Signature {
-    signature(id, about).nanos_per_kib(nanos)
+    signature(id, about).nanos_per_kib(nanos).base_memory(DEFLATE).compiles()
 }
 
 fn unpacks(id: &'static str, about: &'static str) -> Signature {
-    let mut signature = signature(id, about).may("max_bytes", MAX_BYTES).nanos_per_kib(COSTLY);
+    let mut signature =
+        signature(id, about).may("max_bytes", MAX_BYTES).nanos_per_kib(COSTLY).base_memory(DEFLATE);
     signature.about =
         format!("{about} A cut-off end is an error, and so is something behind the end.").into();
     signature
@@ -153,7 +157,7 @@ impl<C: Unpack> Kernel for Unpacked<C> {
                 return Ok(());
             }
             if (read, written, ended) == (0, 0, false) {
-                return Err(Fault::input(0, "is corrupt: the decompressor stands still"));
+                return Err(Fault::input(0, "is corrupt: the decompressor does not get on"));
             }
         }
     }
@@ -178,12 +182,13 @@ fn lz4(input: &[u8]) -> Result<Bytes, Fault> {
 
 fn unlz4(call: &Call<'_>) -> Result<Body, Fault> {
     let most = call.max_bytes()?;
-    Ok(Box::new(move |inputs| {
+    Ok(Box::new(move |inputs, budget| {
         let corrupt = |problem: &str| Fault::input(0, format!("is no size and LZ4 block: {problem}"));
         let Some((size, block)) = inputs[0].split_first_chunk::<4>() else {
             return Err(corrupt("it has fewer than 4 bytes"));
         };
         let size = declared(u64::from(u32::from_le_bytes(*size)), most, block.len(), 255)?;
+        budget.claim(size as u64)?;
         let bytes = lz4_flex::block::decompress(block, size).map_err(|error| corrupt(&error.to_string()))?;
         match bytes.len() == size {
             true => Ok(bytes.into()),
@@ -199,13 +204,14 @@ fn snappy(input: &[u8]) -> Result<Bytes, Fault> {
 
 fn unsnappy(call: &Call<'_>) -> Result<Body, Fault> {
     let most = call.max_bytes()?;
-    Ok(Box::new(move |inputs| {
+    Ok(Box::new(move |inputs, budget| {
         let corrupt = |error: snap::Error| Fault::input(0, format!("is no snappy block: {error}"));
         if inputs[0].is_empty() {
             return Err(Fault::input(0, "is no snappy block: it is empty"));
         }
         let size = snap::raw::decompress_len(&inputs[0]).map_err(corrupt)?;
-        declared(size as u64, most, inputs[0].len(), 64)?;
+        let size = declared(size as u64, most, inputs[0].len(), 64)?;
+        budget.claim(size as u64)?;
         snap::raw::Decoder::new().decompress_vec(&inputs[0]).map(Bytes::from).map_err(corrupt)
     }))
 }
@@ -213,7 +219,10 @@ fn unsnappy(call: &Call<'_>) -> Result<Body, Fault> {
 /// A size that the input says, if memory of that size can be taken: bytes become at most `ratio` times as many.
 fn declared(size: u64, most: u64, packed: usize, ratio: u64) -> Result<usize, Fault> {
     if size > packed as u64 * ratio {
-        return Err(Fault::input(0, format!("says it has {size} bytes, {packed} cannot hold so many")));
+        return Err(Fault::input(
+            0,
+            format!("declares {size} bytes, more than {packed} compressed bytes can hold"),
+        ));
     }
     match usize::try_from(size) {
         Ok(len) if size <= most => Ok(len),

@@ -63,7 +63,7 @@ pub(super) fn add(functions: &mut Functions) {
         "Both lengths as 4 bytes, most significant first, then both inputs; 4 GiB or more is an error.";
     functions.add(whole(
         signature("zip_concat/1.0.0", zipped).inputs(Arity::exactly(2)).nanos_per_kib(60),
-        |_| Ok(Box::new(|inputs| zip_concat(&inputs))),
+        |_| Ok(Box::new(|inputs, _| zip_concat(&inputs))),
     ));
 }
 
@@ -167,7 +167,7 @@ impl Kernel for Split {
 fn interleave(call: &Call<'_>) -> Result<Body, Fault> {
     let size = call.number_or("block_size", 1..=u64::MAX, 1)?;
     let size = usize::try_from(size).unwrap_or(usize::MAX);
-    Ok(Box::new(move |mut left| {
+    Ok(Box::new(move |mut left, _| {
         let mut mixed = Vec::with_capacity(left.iter().map(Bytes::len).sum());
         while !left.is_empty() {
             left.retain(|input| !input.is_empty());

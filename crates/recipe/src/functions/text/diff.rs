@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 
+use crate::budget::CallBudget;
 use crate::function::{Arity, Fault};
-use crate::functions::support::{signature, whole};
+use crate::functions::support::{Most, Output, signature, whole};
 use crate::registry::Functions;
 
 /// Lines that did not change, around those that did.
@@ -27,17 +29,25 @@ pub(super) fn add(functions: &mut Functions) {
              much in another order: with about 20000 lines that both have in different places.",
         )
         .inputs(Arity::exactly(2))
+        .claims(8)
         .nanos_per_kib(6000),
-        |_| Ok(Box::new(|inputs| unified(&inputs[0], &inputs[1]))),
+        |_| Ok(Box::new(|inputs, budget| unified(&inputs[0], &inputs[1], budget))),
     ));
 }
 
-fn unified(old: &[u8], new: &[u8]) -> Result<Bytes, Fault> {
+/// The memory of a line while texts are compared: its place, its number, and the search.
+const PER_LINE: u64 = 400;
+
+fn unified(old: &[u8], new: &[u8], budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
+    let count = |text: &[u8]| memchr::memchr_iter(b'\n', text).count() as u64 + 1;
+    budget.claim((count(old) + count(new)) * PER_LINE)?;
     let [old, new] = [old, new].map(|text| text.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
-    let changes = changes(&old, &new)?;
-    let mut made = b"--- a\n+++ b\n".to_vec();
+    let changes = changes(&old, &new, budget)?;
+    budget.check()?;
+    let mut made = Output::new(Most::ANY, budget);
+    made.write(b"--- a\n+++ b\n")?;
     if changes.iter().all(|change| matches!(change, DiffOp::Equal { .. })) {
-        return Ok(made.into());
+        return Ok(made.into_bytes());
     }
     for hunk in group_diff_ops(changes, AROUND) {
         let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else { continue };
@@ -46,18 +56,18 @@ fn unified(old: &[u8], new: &[u8]) -> Result<Bytes, Fault> {
         header.push_str(" +");
         place(&mut header, first.new_range().start..last.new_range().end);
         header.push_str(" @@\n");
-        made.extend_from_slice(header.as_bytes());
+        made.write(header.as_bytes())?;
         for change in &hunk {
             match change {
-                DiffOp::Equal { .. } => give(&mut made, b' ', &old[change.old_range()]),
+                DiffOp::Equal { .. } => give(&mut made, b' ', &old[change.old_range()])?,
                 _ => {
-                    give(&mut made, b'-', &old[change.old_range()]);
-                    give(&mut made, b'+', &new[change.new_range()]);
+                    give(&mut made, b'-', &old[change.old_range()])?;
+                    give(&mut made, b'+', &new[change.new_range()])?;
                 }
             }
         }
     }
-    Ok(made.into())
+    Ok(made.into_bytes())
 }
 
 fn place(header: &mut String, lines: Range<usize>) {
@@ -70,22 +80,23 @@ fn place(header: &mut String, lines: Range<usize>) {
     written.expect("text takes more text");
 }
 
-fn give(made: &mut Vec<u8>, mark: u8, lines: &[&[u8]]) {
+fn give(made: &mut Output, mark: u8, lines: &[&[u8]]) -> Result<(), Fault> {
     for line in lines {
-        made.push(mark);
-        made.extend_from_slice(line);
+        made.write(&[mark])?;
+        made.write(line)?;
         if !line.ends_with(b"\n") {
-            made.push(b'\n');
-            made.extend_from_slice(NO_END);
+            made.write(b"\n")?;
+            made.write(NO_END)?;
         }
     }
+    Ok(())
 }
 
 /// What to keep, take away and put in, in order.
-fn changes(old: &[&[u8]], new: &[&[u8]]) -> Result<Vec<DiffOp>, Fault> {
+fn changes(old: &[&[u8]], new: &[&[u8]], budget: &CallBudget) -> Result<Vec<DiffOp>, Fault> {
     let mut changes = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
-    let mut equal = common(old, new)?.into_iter().peekable();
+    let mut equal = common(old, new, budget)?.into_iter().peekable();
     while let Some((old_index, new_index)) = equal.next() {
         changes.extend(change(old_at..old_index, new_at..new_index));
         let mut len = 1;
@@ -112,7 +123,7 @@ fn change(old: Range<usize>, new: Range<usize>) -> Option<DiffOp> {
 /// Pairs of equal lines, by number, as many as there can be in order.
 ///
 /// Lines that only one side has are left out before the search: its time grows with how much differs, squared.
-fn common(old: &[&[u8]], new: &[&[u8]]) -> Result<Vec<(usize, usize)>, Fault> {
+fn common(old: &[&[u8]], new: &[&[u8]], budget: &CallBudget) -> Result<Vec<(usize, usize)>, Fault> {
     let mut numbers: HashMap<&[u8], u32> = HashMap::new();
     for line in old {
         let next = numbers.len() as u32;
@@ -130,7 +141,7 @@ fn common(old: &[&[u8]], new: &[&[u8]]) -> Result<Vec<(usize, usize)>, Fault> {
         .collect();
     let [left_numbers, right_numbers] =
         [&left, &right].map(|side| side.iter().map(|(_, number)| *number).collect::<Vec<u32>>());
-    if !is_near(&left_numbers, &right_numbers) {
+    if !is_near(&left_numbers, &right_numbers, budget)? {
         let problem =
             "has too many lines of the first input in another order; sort both, or compare parts of them";
         return Err(Fault::input(1, problem));
@@ -152,11 +163,12 @@ const STEPS_MOST: usize = 1 << 28;
 
 /// Whether one can be made of the other in few enough changes: Myers' search without its trace. After `changes` of them
 /// it has got as far as it can on each diagonal, of which there are as many.
-fn is_near(old: &[u32], new: &[u32]) -> bool {
+fn is_near(old: &[u32], new: &[u32], budget: &CallBudget) -> Result<bool, Fault> {
     let mut steps = STEPS_MOST;
     // How far into `old`, by the diagonals below and above the first one.
     let (mut below, mut above) = (vec![0_usize], vec![0_usize]);
     for changes in 0..=old.len() + new.len() {
+        budget.check()?;
         below.push(0);
         above.push(0);
         let mut diagonal = -(changes as isize);
@@ -185,12 +197,12 @@ fn is_near(old: &[u32], new: &[u32]) -> bool {
                 false => above[diagonal.unsigned_abs()] = far,
             }
             if far >= old.len() && far.checked_add_signed(-diagonal).is_some_and(|there| there >= new.len()) {
-                return true;
+                return Ok(true);
             }
-            let Some(left) = steps.checked_sub(1 + far - begun) else { return false };
+            let Some(left) = steps.checked_sub(1 + far - begun) else { return Ok(false) };
             steps = left;
             diagonal += 2;
         }
     }
-    true
+    Ok(true)
 }

@@ -1,17 +1,13 @@
 //! Functions that look at one line after the other.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
-
+use super::pattern::{Pattern, REGEX};
 use super::split::{Gap, OfLines, of_lines, shown};
 use crate::function::{Call, Fault, Kernel, Out, Signature};
 use crate::functions::support::{Begin, MAX_BYTES, Streamed, capped, signature};
 use crate::registry::Functions;
-
-/// What a pattern may be.
-pub(super) const REGEX: &str =
-    "a regular expression in Rust's syntax: Unicode, linear time, no look-around and no back-references";
 
 /// What lines are, for all functions that give some.
 const LINES: &str = " The input is UTF-8. Lines end at LF or CR LF, and have at most 16 MiB. They are given with LF \
@@ -32,17 +28,17 @@ pub(super) fn add(functions: &mut Functions) {
             .needs("n", "how many lines"),
         |call| {
             let left = call.number("n", 0..=u64::MAX)?;
-            Ok(of_lines(Head { left, gap: Gap::default() }))
+            Ok(of_lines(call, Head { left, gap: Gap::default() }))
         },
     );
     add(
         signature("nth/1.0.0", "One line; what comes behind it is not read.")
             .needs("index", "which line, from 0; an error if there are fewer"),
-        |call| Ok(of_lines(Nth { index: call.number("index", 0..=u64::MAX)?, found: false })),
+        |call| Ok(of_lines(call, Nth { index: call.number("index", 0..=u64::MAX)?, found: false })),
     );
-    add(signature("unique/1.0.0", "The lines without those that are as the one before."), |_| {
+    add(signature("unique/1.0.0", "The lines without those that are as the one before."), |call| {
         let mut before: Option<String> = None;
-        Ok(kept(move |line| match &mut before {
+        Ok(kept(call, move |line| match &mut before {
             Some(before) if before == line => false,
             Some(before) => {
                 before.clear();
@@ -55,14 +51,9 @@ pub(super) fn add(functions: &mut Functions) {
             }
         }))
     });
-    add(signature("grep/1.0.0", "The lines that match.").needs("pattern", REGEX), |call| {
-        let pattern = regex(call, "pattern")?;
-        Ok(kept(move |line| pattern.is_match(line)))
-    });
-    add(signature("grep_invert/1.0.0", "The lines that do not match.").needs("pattern", REGEX), |call| {
-        let pattern = regex(call, "pattern")?;
-        Ok(kept(move |line| !pattern.is_match(line)))
-    });
+    let grep = |id, about| signature(id, about).needs("pattern", REGEX).compiles();
+    add(grep("grep/1.0.0", "The lines that match."), |call| matching(call, true));
+    add(grep("grep_invert/1.0.0", "The lines that do not match."), |call| matching(call, false));
     add_changed(functions);
     add_sums(functions);
 }
@@ -77,7 +68,7 @@ fn add_changed(functions: &mut Functions) {
             .may("max_bytes", MAX_BYTES),
         |call| {
             let prefix = call.text("prefix")?.to_owned();
-            let prefixed = each(move |_, line, out| {
+            let prefixed = each(call, move |_, line, out| {
                 out.write(prefix.as_bytes());
                 out.write(line.as_bytes());
             });
@@ -86,9 +77,9 @@ fn add_changed(functions: &mut Functions) {
     );
     add(
         signature("line_number/1.0.0", "The lines, each behind its number from 1, six wide, and a tab."),
-        |_| {
+        |call| {
             let mut start = String::new();
-            Ok(each(move |number, line, out| {
+            Ok(each(call, move |number, line, out| {
                 start.clear();
                 write!(start, "{number:>6}\t").expect("text takes more text");
                 out.write(start.as_bytes());
@@ -105,7 +96,7 @@ fn add_changed(functions: &mut Functions) {
         |call| {
             let most = call.number("max_line_bytes", 0..=u64::MAX)?;
             let most = usize::try_from(most).unwrap_or(usize::MAX);
-            Ok(each(move |_, line, out| out.write(&line.as_bytes()[..line.floor_char_boundary(most)])))
+            Ok(each(call, move |_, line, out| out.write(&line.as_bytes()[..line.floor_char_boundary(most)])))
         },
     );
 }
@@ -122,38 +113,32 @@ fn add_sums(functions: &mut Functions) {
         "The sum of the numbers in the lines, as `sum/1.0.0` has it, divided by how many they are. An error \
          if there are none.",
     );
-    functions.add(Streamed(sum.nanos_per_kib(5000), |_| {
-        Ok(of_lines(Sum { sum: 0.0, count: 0, total: |sum, _| Some(sum) }))
+    functions.add(Streamed(sum.nanos_per_kib(5000), |call| {
+        Ok(of_lines(call, Sum { sum: 0.0, count: 0, total: |sum, _| Some(sum) }))
     }));
-    functions.add(Streamed(average.nanos_per_kib(5000), |_| {
+    functions.add(Streamed(average.nanos_per_kib(5000), |call| {
         let total = |sum, count| (count > 0).then_some(sum / count as f64);
-        Ok(of_lines(Sum { sum: 0.0, count: 0, total }))
+        Ok(of_lines(call, Sum { sum: 0.0, count: 0, total }))
     }));
 }
 
-/// A parameter that is a regular expression.
-pub(super) fn regex(call: &Call<'_>, name: &str) -> Result<Regex, Fault> {
-    pattern(name, call.text(name)?)
+/// The kernel that gives the lines that match, or those that do not.
+fn matching(call: &Call<'_>, wanted: bool) -> Result<Box<dyn Kernel>, Fault> {
+    let pattern = Pattern::of(call, "pattern")?;
+    let (mut caches, budget, mut gap) = (pattern.caches(), Arc::clone(call.budget), Gap::default());
+    Ok(of_lines(call, move |_, line: &str, out: &mut Out| {
+        if pattern.is_match(&mut caches, line, &budget)? == wanted {
+            gap.before(out);
+            out.write(line.as_bytes());
+        }
+        Ok(())
+    }))
 }
-
-/// A regular expression of a parameter.
-pub(super) fn pattern(name: &str, text: &str) -> Result<Regex, Fault> {
-    bounded_pattern(name, text, PATTERN_MOST)
-}
-
-/// The same, with at most so many bytes once it is ready.
-pub(super) fn bounded_pattern(name: &str, text: &str, most: usize) -> Result<Regex, Fault> {
-    let regex = RegexBuilder::new(text).size_limit(most.min(PATTERN_MOST)).build();
-    regex.map_err(|error| Fault::param(name, error.to_string()))
-}
-
-/// The most bytes of a pattern that is ready to be looked for.
-const PATTERN_MOST: usize = 10 << 20;
 
 /// The kernel that gives some of the lines.
-fn kept(mut keep: impl FnMut(&str) -> bool + Send + 'static) -> Box<dyn Kernel> {
+fn kept(call: &Call<'_>, mut keep: impl FnMut(&str) -> bool + Send + 'static) -> Box<dyn Kernel> {
     let mut gap = Gap::default();
-    of_lines(move |_, line: &str, out: &mut Out| {
+    of_lines(call, move |_, line: &str, out: &mut Out| {
         if keep(line) {
             gap.before(out);
             out.write(line.as_bytes());
@@ -163,9 +148,9 @@ fn kept(mut keep: impl FnMut(&str) -> bool + Send + 'static) -> Box<dyn Kernel> 
 }
 
 /// The kernel that gives something for each line.
-fn each(mut give: impl FnMut(u64, &str, &mut Out) + Send + 'static) -> Box<dyn Kernel> {
+fn each(call: &Call<'_>, mut give: impl FnMut(u64, &str, &mut Out) + Send + 'static) -> Box<dyn Kernel> {
     let mut gap = Gap::default();
-    of_lines(move |number, line: &str, out: &mut Out| {
+    of_lines(call, move |number, line: &str, out: &mut Out| {
         gap.before(out);
         give(number, line, out);
         Ok(())

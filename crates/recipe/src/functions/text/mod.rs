@@ -1,6 +1,7 @@
 //! Functions of text and of lines.
 
 mod split;
+mod pattern;
 mod chars;
 mod lines;
 mod order;

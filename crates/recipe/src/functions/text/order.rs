@@ -1,11 +1,16 @@
 //! Functions that put lines in another order, or need the last ones.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
 use bytes::Bytes;
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::lines::lined;
 use super::text;
+use crate::budget::CallBudget;
 use crate::function::{Call, Fault, Signature};
 use crate::functions::support::{Body, signature, whole};
 use crate::registry::Functions;
@@ -14,22 +19,17 @@ pub(super) fn add(functions: &mut Functions) {
     let mut add = |signature: Signature, nanos: u32, begin: fn(&Call<'_>) -> Result<Body, Fault>| {
         functions.add(whole(lined(signature.nanos_per_kib(nanos)), begin));
     };
-    add(signature("sort/1.0.0", "The lines in the order of their bytes."), 4000, |_| {
-        ordered(|lines| lines.sort_unstable())
-    });
+    add(signature("sort/1.0.0", "The lines in the order of their bytes."), 4000, |_| ordered(sort));
     add(signature("sort_unique/1.0.0", "The lines in the order of their bytes, each once."), 4000, |_| {
-        ordered(|lines| {
-            lines.sort_unstable();
+        ordered(|lines, budget| {
+            sort(lines, budget)?;
             lines.dedup();
+            Ok(())
         })
     });
     add(signature("tail/1.0.0", "The last lines.").needs("n", "how many lines"), 100, |call| {
         let most = usize::try_from(call.number("n", 0..=u64::MAX)?).unwrap_or(usize::MAX);
-        Ok(Box::new(move |inputs| {
-            let mut lines: Vec<&str> = text(0, &inputs[0])?.lines().rev().take(most).collect();
-            lines.reverse();
-            Ok(lines.join("\n").into())
-        }))
+        Ok(Box::new(move |inputs, _| Ok(last_lines(text(0, &inputs[0])?, most).into())))
     });
     add(
         signature(
@@ -41,7 +41,10 @@ pub(super) fn add(functions: &mut Functions) {
         2000,
         |call| {
             let seed = call.number("seed", 0..=u64::MAX)?;
-            ordered(move |lines| shuffle(lines, &mut ChaCha12Rng::seed_from_u64(seed)))
+            ordered(move |lines, _| {
+                shuffle(lines, &mut ChaCha12Rng::seed_from_u64(seed));
+                Ok(())
+            })
         },
     );
     add(
@@ -56,18 +59,77 @@ pub(super) fn add(functions: &mut Functions) {
         |call| {
             let (most, seed) = (call.number("lines", 0..=u64::MAX)?, call.number("seed", 0..=u64::MAX)?);
             let most = usize::try_from(most).unwrap_or(usize::MAX);
-            ordered(move |lines| sample(lines, most, &mut ChaCha12Rng::seed_from_u64(seed)))
+            ordered(move |lines, _| {
+                sample(lines, most, &mut ChaCha12Rng::seed_from_u64(seed));
+                Ok(())
+            })
         },
     );
 }
 
 /// The body that changes the list of lines.
-fn ordered(order: impl FnOnce(&mut Vec<&str>) + Send + 'static) -> Result<Body, Fault> {
-    Ok(Box::new(move |inputs| {
-        let mut lines: Vec<&str> = text(0, &inputs[0])?.lines().collect();
-        order(&mut lines);
+fn ordered(
+    order: impl FnOnce(&mut Vec<&str>, &CallBudget) -> Result<(), Fault> + Send + 'static,
+) -> Result<Body, Fault> {
+    Ok(Box::new(move |inputs, budget| {
+        let text = text(0, &inputs[0])?;
+        let count = memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1;
+        // The lines, and a copy of the list while they are sorted.
+        budget.claim(2 * (count * size_of::<&str>()) as u64)?;
+        let mut lines = Vec::with_capacity(count);
+        lines.extend(text.lines());
+        order(&mut lines, budget)?;
+        budget.check()?;
         Ok(Bytes::from(lines.join("\n")))
     }))
+}
+
+/// The last lines of a text, with LF between them.
+fn last_lines(text: &str, most: usize) -> String {
+    let Some(first) = text.lines().rev().take(most).last() else { return String::new() };
+    // Lines are parts of the text.
+    let from = first.as_ptr() as usize - text.as_ptr() as usize;
+    let mut made = String::with_capacity(text.len() - from);
+    for (index, line) in text[from..].lines().enumerate() {
+        if index > 0 {
+            made.push('\n');
+        }
+        made.push_str(line);
+    }
+    made
+}
+
+/// Lines that are sorted at a time, before the sorted runs are merged.
+const RUN: usize = 16 << 10;
+
+/// Sorts lines by their bytes, and asks the budget in between.
+fn sort(lines: &mut Vec<&str>, budget: &CallBudget) -> Result<(), Fault> {
+    for run in lines.chunks_mut(RUN) {
+        budget.check()?;
+        run.sort_unstable();
+    }
+    if lines.len() <= RUN {
+        return Ok(());
+    }
+    let mut runs: Vec<_> = lines.chunks(RUN).map(|run| run.iter().copied()).collect();
+    let mut heads: BinaryHeap<Reverse<(&str, usize)>> = BinaryHeap::with_capacity(runs.len());
+    heads.extend(runs.iter_mut().enumerate().filter_map(|(at, run)| Some(Reverse((run.next()?, at)))));
+    let mut sorted = Vec::with_capacity(lines.len());
+    while let Some(mut head) = heads.peek_mut() {
+        let Reverse((line, run)) = *head;
+        sorted.push(line);
+        match runs[run].next() {
+            Some(next) => *head = Reverse((next, run)),
+            None => _ = PeekMut::pop(head),
+        }
+        if sorted.len() % RUN == 0 {
+            budget.check()?;
+        }
+    }
+    drop(heads);
+    drop(runs);
+    *lines = sorted;
+    Ok(())
 }
 
 fn shuffle(lines: &mut [&str], random: &mut impl RngCore) {

@@ -1,22 +1,25 @@
 //! Functions that replace what matches.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use regex::{Regex, Replacer};
 
-use super::lines::{REGEX, bounded_pattern, pattern, regex};
+use super::pattern::{Pattern, REGEX};
 use super::text;
 use crate::Value;
+use crate::budget::CallBudget;
 use crate::function::{Call, Fault};
-use crate::functions::support::{Body, MAX_BYTES_HELD, Most, signature, unlike, whole};
+use crate::functions::support::{Body, MAX_BYTES_HELD, Most, Output, signature, unlike, whole};
 use crate::registry::Functions;
 
 /// What stands for something redacted.
 const REDACTED: &str = "[REDACTED]";
 
-/// The most bytes of all patterns of a call, ready to be looked for.
-const PATTERNS_MOST: usize = 64 << 20;
+/// The most patterns of a call.
+const PATTERNS_MOST: usize = 256;
+
+/// The most bytes of all patterns of a call.
+const PATTERNS_BYTES_MOST: usize = 16 << 10;
 
 pub(super) fn add(functions: &mut Functions) {
     let about = "The text with all that matches replaced. The input is UTF-8.";
@@ -28,6 +31,7 @@ pub(super) fn add(functions: &mut Functions) {
                 "the text for each match; `$1` and `${name}` stand for groups, `$$` for `$`",
             )
             .may("max_bytes", MAX_BYTES_HELD)
+            .compiles()
             .nanos_per_kib(4000);
         functions.add(whole(signature, replacing));
     }
@@ -40,6 +44,7 @@ pub(super) fn add(functions: &mut Functions) {
         listed
             .needs("patterns", "regular expressions in Rust's syntax, with commas between them")
             .may("max_bytes", MAX_BYTES_HELD)
+            .compiles()
             .nanos_per_kib(5000),
         redacting_in_turn,
     ));
@@ -51,27 +56,28 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
         once.needs("patterns", "a list of regular expressions in Rust's syntax")
             .may("max_bytes", MAX_BYTES_HELD)
+            .compiles()
             .nanos_per_kib(4000),
         redacting,
     ));
 }
 
 fn replacing(call: &Call<'_>) -> Result<Body, Fault> {
-    let pattern = regex(call, "pattern")?;
+    let pattern = Pattern::of(call, "pattern")?;
     let replacement = call.text("replacement")?.to_owned();
     let most = call.max_bytes_held()?;
-    Ok(Box::new(move |inputs| replace(&pattern, &replacement, &inputs[0], most)))
+    Ok(Box::new(move |inputs, budget| replace(&pattern, &replacement, &inputs[0], most, budget)))
 }
 
 fn redacting_in_turn(call: &Call<'_>) -> Result<Body, Fault> {
-    let patterns: Vec<&str> = call.text("patterns")?.split(',').map(str::trim).collect();
-    let each = PATTERNS_MOST / patterns.len();
-    let patterns =
-        patterns.into_iter().map(|text| not_empty(text, each)).collect::<Result<Vec<Regex>, Fault>>()?;
+    let texts: Vec<&str> = call.text("patterns")?.split(',').map(str::trim).collect();
+    check_patterns(&texts)?;
+    let compile = |text: &&str| Pattern::compile(call, "patterns", text);
+    let patterns = texts.iter().map(compile).collect::<Result<Vec<Pattern>, Fault>>()?;
     let most = call.max_bytes_held()?;
-    Ok(Box::new(move |mut inputs| {
+    Ok(Box::new(move |mut inputs, budget| {
         let input = inputs.remove(0);
-        patterns.iter().try_fold(input, |text, pattern| replace(pattern, REDACTED, &text, most))
+        patterns.iter().try_fold(input, |text, pattern| replace(pattern, REDACTED, &text, most, budget))
     }))
 }
 
@@ -79,59 +85,69 @@ fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
     const ALLOWED: &str = "a list of texts, one or more";
     let value = &call.params["patterns"];
     let Value::List(values) = value else { return Err(unlike("patterns", ALLOWED, value)) };
-    let text = |value: &Value| match value {
-        Value::Text(text) => not_empty(text, PATTERNS_MOST).map(|_| format!("(?:{text})")),
+    let text = |value| match value {
+        &Value::Text(ref text) => Ok(text.as_str()),
         other => Err(unlike("patterns", ALLOWED, other)),
     };
-    let each = values.iter().map(text).collect::<Result<Vec<String>, Fault>>()?;
-    if each.is_empty() {
+    let texts = values.iter().map(text).collect::<Result<Vec<&str>, Fault>>()?;
+    if texts.is_empty() {
         return Err(unlike("patterns", ALLOWED, value));
     }
-    let any = pattern("patterns", &each.join("|"))?;
+    check_patterns(&texts)?;
+    // Each alone, so that an error names the pattern that it is in.
+    texts.iter().try_for_each(|text| Pattern::check("patterns", text))?;
+    let any = texts.iter().map(|text| format!("(?:{text})")).collect::<Vec<_>>().join("|");
+    let any = Pattern::compile(call, "patterns", &any)?;
     let most = call.max_bytes_held()?;
-    Ok(Box::new(move |inputs| replace(&any, REDACTED, &inputs[0], most)))
+    Ok(Box::new(move |inputs, budget| replace(&any, REDACTED, &inputs[0], most, budget)))
 }
 
-/// A pattern of several, which has at most so many bytes once it is ready.
-fn not_empty(text: &str, most: usize) -> Result<Regex, Fault> {
-    match text.is_empty() {
-        true => Err(Fault::param("patterns", "an empty pattern matches everywhere; leave it out")),
-        false => bounded_pattern("patterns", text, most),
+/// Checks that patterns are few and short enough to be compiled together.
+fn check_patterns(texts: &[&str]) -> Result<(), Fault> {
+    let wrong = |problem: String| Err(Fault::param("patterns", problem));
+    if texts.iter().any(|text| text.is_empty()) {
+        return wrong("an empty pattern matches everywhere; leave it out".to_owned());
+    }
+    let bytes: usize = texts.iter().map(|text| text.len() + "(?:)|".len()).sum();
+    match (texts.len(), bytes) {
+        (count, _) if count > PATTERNS_MOST => {
+            wrong(format!("there are {count} patterns; there may be {PATTERNS_MOST}"))
+        }
+        (_, bytes) if bytes > PATTERNS_BYTES_MOST => {
+            wrong(format!("the patterns have {bytes} bytes; they may have {PATTERNS_BYTES_MOST}"))
+        }
+        _ => Ok(()),
     }
 }
 
 /// The text with all matches replaced, within bounds.
-fn replace(pattern: &Regex, mut replacement: &str, input: &Bytes, most: Most) -> Result<Bytes, Fault> {
+fn replace(
+    pattern: &Pattern,
+    replacement: &str,
+    input: &Bytes,
+    most: Most,
+    budget: &Arc<CallBudget>,
+) -> Result<Bytes, Fault> {
     let text = text(0, input)?;
-    let plain = replacement.no_expansion().map(Cow::into_owned);
-    let (mut made, mut from) = (String::new(), 0);
-    // No group is longer than the match.
     let groups = replacement.matches('$').count();
-    let mut give = |start: usize, end: usize, expand: &mut dyn FnMut(&mut String)| {
-        let longest = groups.saturating_mul(end - start).saturating_add(replacement.len());
-        most.allows((made.len() + start - from).saturating_add(longest))?;
-        made.push_str(&text[from..start]);
-        from = end;
-        expand(&mut made);
-        Ok(())
-    };
-    match plain {
-        Some(plain) => {
-            for found in pattern.find_iter(text) {
-                give(found.start(), found.end(), &mut |made| made.push_str(&plain))?;
-            }
+    let mut made = Output::new(most, budget);
+    let mut from = 0;
+    pattern.matches(text, budget, |span| {
+        // No group is longer than the match.
+        let longest = groups.saturating_mul(span.len()).saturating_add(replacement.len());
+        made.reserve((span.start - from).saturating_add(longest))?;
+        made.write(&text.as_bytes()[from..span.start])?;
+        from = span.end;
+        if groups == 0 {
+            return made.write(replacement.as_bytes());
         }
-        None => {
-            for found in pattern.captures_iter(text) {
-                let all = found.get(0).expect("group 0 is the match");
-                give(all.start(), all.end(), &mut |made| found.expand(replacement, made))?;
-            }
-        }
-    }
+        let mut expanded = String::new();
+        pattern.groups(text, span)?.interpolate_string_into(text, replacement, &mut expanded);
+        made.write(expanded.as_bytes())
+    })?;
     if from == 0 && made.is_empty() {
         return Ok(input.clone());
     }
-    most.allows(made.len() + text.len() - from)?;
-    made.push_str(&text[from..]);
-    Ok(made.into())
+    made.write(&text.as_bytes()[from..])?;
+    Ok(made.into_bytes())
 }

@@ -17,7 +17,7 @@ pub(super) fn add(functions: &mut Functions) {
         )
         .needs("lines", "numbers and ranges from 1, each behind the one before: `1,3-5,9-`")
         .nanos_per_kib(600),
-        |call| Ok(Box::new(Select { lines: Lines::of(0), ranges: ranges(call)?, at: 0 })),
+        |call| Ok(Box::new(Select { lines: Lines::of(call, 0), ranges: ranges(call)?, at: 0 })),
     ));
 }
 

@@ -11,6 +11,9 @@ use crate::function::{Arity, Call, Fault, Kernel, Open, Out};
 use crate::functions::support::{MAX_BYTES, Streamed, capped, signature};
 use crate::registry::Functions;
 
+/// The memory of an input that is open beside others: its reader, and a chunk that is read ahead.
+const OPEN_INPUT: u64 = 768 << 10;
+
 pub(super) fn add(functions: &mut Functions) {
     functions.add(Streamed(
         lined(signature(
@@ -19,11 +22,12 @@ pub(super) fn add(functions: &mut Functions) {
              number; as many as the shorter input has.",
         ))
         .inputs(Arity::exactly(2))
+        .memory_per_input(OPEN_INPUT)
         .needs("separator", "the text between two lines")
         .may("max_bytes", MAX_BYTES)
         .nanos_per_kib(1000),
         |call| {
-            let sides = [Lines::of(0), Lines::of(1)];
+            let sides = [Lines::of(call, 0), Lines::of(call, 1)];
             let separator = call.text("separator")?.to_owned();
             let zip = Zip { sides, left: None, spare: String::new(), separator, gap: Gap::default() };
             Ok(capped(Box::new(zip), call.max_bytes()?))
@@ -37,6 +41,7 @@ pub(super) fn add(functions: &mut Functions) {
              held.",
         ))
         .inputs(Arity::at_least(1))
+        .memory_per_input(OPEN_INPUT)
         .nanos_per_kib(2500),
         |call| Ok(Box::new(Merge::of(call))),
     ));
@@ -102,7 +107,7 @@ impl Merge {
     fn of(call: &Call<'_>) -> Merge {
         let count = call.sizes.len();
         Merge {
-            inputs: (0..count).map(Lines::of).collect(),
+            inputs: (0..count).map(|input| Lines::of(call, input)).collect(),
             last: vec![String::new(); count],
             heads: BinaryHeap::with_capacity(count),
             waiting: (0..count).rev().collect(),

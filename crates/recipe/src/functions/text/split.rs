@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use memchr::memchr;
 
-use crate::function::{Fault, Kernel, Open, Out};
+use crate::budget::Claim;
+use crate::function::{Call, Fault, Kernel, Open, Out};
 
 /// The most bytes of a line: it is held whole.
 pub(in crate::functions) const LINE_MOST: usize = 16 << 20;
@@ -24,12 +25,20 @@ pub(in crate::functions) struct Lines {
     offset: u64,
     /// Bytes of the line that was given last.
     last: u64,
+    /// The memory of a long line.
+    claim: Claim,
 }
 
+/// A line that is held takes this many times its length: it grows by doubling, and kernels keep copies.
+const HELD_FACTOR: u64 = 5;
+
+/// Lines up to this length are not claimed.
+const SHORT_LINE: usize = 8 << 10;
+
 impl Lines {
-    pub(in crate::functions) fn of(input: usize) -> Lines {
-        let (held, chunk) = (Vec::new(), Bytes::new());
-        Lines { input, held, given: false, chunk, at: 0, ended: false, count: 0, offset: 0, last: 0 }
+    pub(in crate::functions) fn of(call: &Call<'_>, input: usize) -> Lines {
+        let (held, chunk, claim) = (Vec::new(), Bytes::new(), Claim::new(call.budget));
+        Lines { input, held, given: false, chunk, at: 0, ended: false, count: 0, offset: 0, last: 0, claim }
     }
 
     /// Takes the next bytes, once all lines of those before were given.
@@ -96,10 +105,12 @@ impl Lines {
         })
     }
 
-    fn bound(&self, more: usize) -> Result<(), Fault> {
-        match self.held.len() + more > LINE_MOST {
-            true => Err(Fault::TooLarge { what: "a line", most: LINE_MOST as u64 }),
-            false => Ok(()),
+    /// Checks that a line may be longer by this much, and claims its memory.
+    fn bound(&mut self, more: usize) -> Result<(), Fault> {
+        match self.held.len() + more {
+            len if len > LINE_MOST => Err(Fault::TooLarge { what: "a line", most: LINE_MOST as u64 }),
+            len if len > SHORT_LINE => self.claim.grow_to(len as u64 * HELD_FACTOR),
+            _ => Ok(()),
         }
     }
 
@@ -134,8 +145,8 @@ impl<F: FnMut(u64, &str, &mut Out) -> Result<(), Fault> + Send + 'static> OfLine
 }
 
 /// The kernel that does this with each line.
-pub(in crate::functions) fn of_lines(each: impl OfLines) -> Box<dyn Kernel> {
-    Box::new(Each { lines: Lines::of(0), each })
+pub(in crate::functions) fn of_lines(call: &Call<'_>, each: impl OfLines) -> Box<dyn Kernel> {
+    Box::new(Each { lines: Lines::of(call, 0), each })
 }
 
 struct Each<T> {

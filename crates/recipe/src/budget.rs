@@ -1,0 +1,121 @@
+//! The budget of one call: memory that it may take, and time.
+//!
+//! A call gets a grant of memory before it begins. A function that needs more than its signature declares claims it; a
+//! claim beyond the grant is a fault, and the executor calls the function again with a larger grant. So a call never
+//! waits for memory in the middle of its work, and its outcome does not depend on the load.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anabranch_engine::clock::Clock;
+
+use crate::function::Fault;
+
+/// The budget of one call. A function claims the memory that its signature does not declare, and asks between parts of
+/// its work whether to stop.
+#[derive(Debug)]
+pub struct CallBudget {
+    granted: u64,
+    claimed: AtomicU64,
+    stop: Arc<AtomicBool>,
+    time: Option<CallTime>,
+}
+
+struct CallTime {
+    limit: Duration,
+    end: Instant,
+    clock: Arc<dyn Clock>,
+}
+
+impl CallBudget {
+    /// A budget without limits, for calls outside of an executor.
+    pub fn unlimited() -> Arc<CallBudget> {
+        Arc::new(CallBudget::new(u64::MAX, Arc::default(), None))
+    }
+
+    /// A budget of this much memory for claims.
+    pub fn of_bytes(granted: u64) -> Arc<CallBudget> {
+        Arc::new(CallBudget::new(granted, Arc::default(), None))
+    }
+
+    pub(crate) fn new(
+        granted: u64,
+        stop: Arc<AtomicBool>,
+        time: Option<(Duration, Arc<dyn Clock>)>,
+    ) -> CallBudget {
+        let time = time.map(|(limit, clock)| CallTime { limit, end: clock.now() + limit, clock });
+        CallBudget { granted, claimed: AtomicU64::new(0), stop, time }
+    }
+
+    /// Claims memory, before it is allocated.
+    pub fn claim(&self, bytes: u64) -> Result<(), Fault> {
+        let needed = self.claimed.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        match needed > self.granted {
+            true => Err(Fault::Memory { needed, granted: self.granted }),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives back memory that was claimed.
+    pub fn release(&self, bytes: u64) {
+        self.claimed.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that are claimed at this moment.
+    pub(crate) fn claimed(&self) -> u64 {
+        self.claimed.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that are granted for claims.
+    pub fn granted(&self) -> u64 {
+        self.granted
+    }
+
+    /// A fault if the call is to stop: nobody waits for it any more, or its time is over. Ask it at least once per few
+    /// milliseconds of work.
+    pub fn check(&self) -> Result<(), Fault> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Fault::Stopped);
+        }
+        match &self.time {
+            Some(time) if time.clock.now() >= time.end => Err(Fault::TooLong { limit: time.limit }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for CallTime {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("CallTime").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+/// Memory that is claimed while this lives, and grows with what is held.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    budget: Arc<CallBudget>,
+    bytes: u64,
+}
+
+impl Claim {
+    pub(crate) fn new(budget: &Arc<CallBudget>) -> Claim {
+        Claim { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    /// Claims so much in all, if it is more than before.
+    pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), Fault> {
+        if bytes > self.bytes {
+            let more = bytes - self.bytes;
+            self.bytes = bytes;
+            self.budget.claim(more)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.budget.release(self.bytes);
+    }
+}

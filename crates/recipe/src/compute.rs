@@ -1,0 +1,173 @@
+//! One computation: memory is granted, the function runs, its output is kept.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anabranch_content::Address;
+use anabranch_engine::options::Class;
+use tokio::sync::oneshot;
+
+use crate::budget::CallBudget;
+use crate::drive::{Drive, Pause};
+use crate::error::Error;
+use crate::execute::{Purpose, Stages};
+use crate::executor::Inner;
+use crate::feed::Feed;
+use crate::function::Fault;
+use crate::sink::Sink;
+use crate::value::StoredValue;
+
+/// After so many pauses of a call, other tasks on the same thread get their turn.
+const TURNS: u32 = 64;
+
+/// The memory of inputs and output on their way: chunks that are read ahead, in the function, and written.
+const TRANSFER: u64 = 4 << 20;
+
+/// The memory of the smallest call.
+const LEAST: u64 = 16 << 10;
+
+/// The first grant for claims, besides what the signature declares per input byte.
+const CLAIMS: u64 = 64 << 10;
+
+/// A claim beyond the grant makes the next grant at least this many times as large.
+const GROWTH: u64 = 4;
+
+/// The value of the last stage, and the CPU time that it took.
+pub(crate) async fn compute(
+    inner: &Arc<Inner>,
+    stages: Stages,
+    purpose: Purpose,
+    inputs: Vec<StoredValue>,
+) -> Result<(StoredValue, Duration), Error> {
+    let stop = StopOnDrop::default();
+    let (fixed, mut claims) = needed(&stages, &inputs);
+    let most = inner.memory.most();
+    let mut feeds = inputs.into_iter().map(Feed::of).collect();
+    let (mut stages, mut spent) = (stages, Duration::ZERO);
+    loop {
+        let Some(claims_most) = most.checked_sub(fixed) else {
+            return Err(stages[0].failed(Fault::TooLarge { what: "the memory of the call", most }));
+        };
+        claims = claims.min(claims_most);
+        let room = inner.memory.take(fixed + claims).await?;
+        let time = (inner.config.call_time, Arc::clone(inner.engine.clock()));
+        let budget = CallBudget::new(claims, Arc::clone(&stop.0), Some(time));
+        let drive = Box::new(Drive::new(stages, feeds, Arc::new(budget), Some(room)));
+        match run(inner, drive, purpose, &mut spent).await? {
+            Ran::ToItsEnd(sink, derivation) => {
+                return Ok((sink.keep(inner, derivation, spent).await?, spent));
+            }
+            Ran::OutOfMemory(drive, failed, _) if claims == claims_most => {
+                let Error::Function { address, function, .. } = failed else { return Err(failed) };
+                drop(drive);
+                let fault = Fault::TooLarge { what: "the memory of the call", most };
+                return Err(Error::Function { address, function, fault });
+            }
+            Ran::OutOfMemory(drive, _, needed) => {
+                claims = claims.saturating_mul(GROWTH).max(needed);
+                (stages, feeds) = drive.restart();
+            }
+        }
+    }
+}
+
+/// How far a call got.
+enum Ran {
+    /// To its end: its output is on the way to the store. The address is the derivation's.
+    ToItsEnd(Sink, Address),
+    /// It claimed more memory than it was granted, this much in all.
+    OutOfMemory(Box<Drive>, Error, u64),
+}
+
+async fn run(
+    inner: &Arc<Inner>,
+    mut drive: Box<Drive>,
+    purpose: Purpose,
+    spent: &mut Duration,
+) -> Result<Ran, Error> {
+    let mut sink = Sink::new();
+    let mut turns = 0u32;
+    loop {
+        turns = turns.wrapping_add(1);
+        if turns.is_multiple_of(TURNS) {
+            tokio::task::yield_now().await;
+        }
+        let pause;
+        (drive, pause) = advance(inner, drive, spent).await?;
+        let pause = match pause {
+            Err(error @ Error::Function { fault: Fault::Memory { needed, .. }, .. }) => {
+                return Ok(Ran::OutOfMemory(drive, error, needed));
+            }
+            other => other?,
+        };
+        for chunk in drive.take_output() {
+            sink = sink.take(inner, purpose, chunk).await?;
+        }
+        match pause {
+            Pause::Output => {}
+            Pause::Needs(input) => drive.fill(input, inner).await?,
+            Pause::Done => return Ok(Ran::ToItsEnd(sink, drive.stages[drive.stages.len() - 1].address)),
+        }
+    }
+}
+
+/// Bytes that a call takes without claiming them, and the first grant for its claims.
+fn needed(stages: &Stages, inputs: &[StoredValue]) -> (u64, u64) {
+    let total = inputs.iter().map(|input| input.size).fold(0, u64::saturating_add);
+    let transfer = TRANSFER.min(total.saturating_mul(4)).saturating_add(LEAST);
+    let mut fixed = transfer;
+    let mut claims = CLAIMS;
+    for (place, stage) in stages.iter().enumerate() {
+        let memory = &stage.function.signature().memory;
+        // A fused stage holds chunks of an input whose size is not known.
+        let (bytes, count) = if place == 0 { (total, inputs.len() as u64) } else { (0, 1) };
+        let own = bytes
+            .saturating_mul(memory.per_input_byte)
+            .saturating_add(count.saturating_mul(memory.per_input))
+            .saturating_add(memory.base);
+        fixed = fixed.saturating_add(own);
+        claims = claims.saturating_add(bytes.saturating_mul(memory.claims_per_input_byte));
+    }
+    (fixed, claims)
+}
+
+/// Lets the function go on as far as it gets: in place if that is quick, otherwise on the batch pool.
+async fn advance(
+    inner: &Inner,
+    mut drive: Box<Drive>,
+    spent: &mut Duration,
+) -> Result<(Box<Drive>, Result<Pause, Error>), Error> {
+    let clock = inner.engine.clock();
+    if drive.effort().is_some_and(|effort| effort <= inner.engine.inline_threshold()) {
+        let began = clock.now();
+        let pause = drive.advance();
+        *spent += clock.now().saturating_duration_since(began);
+        return Ok((drive, pause));
+    }
+    let (done, back) = oneshot::channel();
+    let clock = Arc::clone(clock);
+    let job = Box::new(move || {
+        if done.is_closed() {
+            return;
+        }
+        let began = clock.now();
+        let pause = drive.advance();
+        // The computation may have been given up meanwhile.
+        let _ = done.send((drive, pause, clock.now().saturating_duration_since(began)));
+    });
+    inner.engine.pool(Class::Batch).submit(job);
+    let (drive, pause, took) = back.await.map_err(|_| Error::Stopped)?;
+    *spent += took;
+    Ok((drive, pause))
+}
+
+/// Tells the function to stop when the computation is dropped.
+#[derive(Default)]
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

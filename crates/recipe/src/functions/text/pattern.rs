@@ -1,0 +1,375 @@
+//! Regular expressions in bounded memory and time.
+//!
+//! A pattern is bounded before it is compiled, because compiling cannot be interrupted. A search over much text with a
+//! large pattern can take long, so it runs in steps, on the lazy DFA, and asks the budget of the call in between.
+
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::hybrid::{BuildError, CacheError, LazyStateID};
+use regex_automata::meta::Regex;
+use regex_automata::nfa::thompson::{self, NFA};
+use regex_automata::util::captures::Captures;
+use regex_automata::util::iter::Searcher;
+use regex_automata::util::syntax;
+use regex_automata::{Anchored, Input, Match, MatchError, MatchKind, PatternID, Span};
+use regex_syntax::ast::{self, Ast};
+use regex_syntax::hir::Hir;
+
+use crate::budget::CallBudget;
+use crate::function::{Call, Fault};
+
+/// The syntax of patterns, for all functions that take one.
+pub(super) const REGEX: &str = "a regular expression in Rust's syntax, at most 16 KiB: Unicode, no look-around and no \
+    back-references";
+
+/// The most bytes of a pattern, or of all patterns of one call.
+const LENGTH_MOST: usize = 16 << 10;
+
+/// The most classes that hold more than ASCII, as `\w` and `[^a]` do.
+const CLASSES_MOST: usize = 250;
+
+/// The most bytes of the compiled form.
+const COMPILED_MOST: usize = 2 << 20;
+
+/// The memory of a compiled pattern with its caches, in multiples of its automaton.
+const COMPILED_FACTOR: u64 = 16;
+
+/// Bytes of one cache of the lazy DFA.
+const CACHE: usize = 1 << 20;
+
+/// States times bytes of text up to which one search is short enough not to be interrupted.
+const SHORT: usize = 100_000_000;
+
+/// Bytes between two looks at the budget.
+const BETWEEN_CHECKS: usize = 1 << 10;
+
+/// A compiled pattern.
+pub(super) struct Pattern {
+    regex: Regex,
+    /// States of the automaton: a byte of text costs at most as many steps.
+    states: usize,
+    forward: DFA,
+    reverse: DFA,
+}
+
+/// The caches of the searches of one call.
+pub(super) struct Caches {
+    forward: Cache,
+    reverse: Cache,
+}
+
+impl Pattern {
+    /// The pattern of a parameter.
+    pub(super) fn of(call: &Call<'_>, name: &str) -> Result<Pattern, Fault> {
+        Pattern::compile(call, name, call.text(name)?)
+    }
+
+    /// A pattern of the parameter `name`; its memory is claimed.
+    pub(super) fn compile(call: &Call<'_>, name: &str, text: &str) -> Result<Pattern, Fault> {
+        let wrong = |problem: String| Fault::param(name, problem);
+        if text.len() > LENGTH_MOST {
+            return Err(wrong(format!("the pattern has {} bytes; it may have {LENGTH_MOST}", text.len())));
+        }
+        let (hir, classes) = parse(text).map_err(|error| wrong(error.to_string()))?;
+        if classes > CLASSES_MOST {
+            return Err(wrong(format!(
+                "the pattern has {classes} classes that hold more than ASCII, as `\\w` and `[^a]` do; it may have \
+                 {CLASSES_MOST}"
+            )));
+        }
+        let large =
+            || wrong(format!("the compiled pattern takes more than {COMPILED_MOST} bytes; repeat less"));
+        let nfa = |reverse: bool| {
+            let config = thompson::Config::new()
+                .reverse(reverse)
+                .which_captures(thompson::WhichCaptures::None)
+                .nfa_size_limit(Some(COMPILED_MOST));
+            thompson::Compiler::new().configure(config).build_from_hir(&hir).map_err(|_| large())
+        };
+        let (forward, reverse) = (nfa(false)?, nfa(true)?);
+        let bytes = (forward.memory_usage() + reverse.memory_usage()) as u64;
+        call.budget.claim(bytes.saturating_mul(COMPILED_FACTOR).saturating_add(4 * CACHE as u64))?;
+        let config = Regex::config()
+            .nfa_size_limit(Some(COMPILED_MOST))
+            .onepass_size_limit(Some(COMPILED_MOST / 2))
+            .dfa_size_limit(Some(COMPILED_MOST / 2))
+            .hybrid_cache_capacity(CACHE);
+        let regex = Regex::builder().configure(config).build_from_hir(&hir).map_err(|_| large())?;
+        let states = forward.states().len();
+        let dfa = |nfa, kind| stepping(nfa, kind).map_err(|error| wrong(error.to_string()));
+        Ok(Pattern {
+            regex,
+            states,
+            forward: dfa(forward, MatchKind::LeftmostFirst)?,
+            reverse: dfa(reverse, MatchKind::All)?,
+        })
+    }
+
+    /// Checks the syntax of a pattern of the parameter `name`.
+    pub(super) fn check(name: &str, text: &str) -> Result<(), Fault> {
+        parse(text).map(|_| ()).map_err(|error| Fault::param(name, error.to_string()))
+    }
+
+    /// Caches for searches.
+    pub(super) fn caches(&self) -> Caches {
+        Caches { forward: self.forward.create_cache(), reverse: self.reverse.create_cache() }
+    }
+
+    /// True if the text matches.
+    pub(super) fn is_match(
+        &self,
+        caches: &mut Caches,
+        text: &str,
+        budget: &CallBudget,
+    ) -> Result<bool, Fault> {
+        if self.is_short(text.len()) {
+            return Ok(self.regex.is_match(text));
+        }
+        Ok(self.find(caches, &Input::new(text).earliest(true), budget)?.is_some())
+    }
+
+    /// Calls `each` with every match, in order.
+    pub(super) fn matches(
+        &self,
+        text: &str,
+        budget: &CallBudget,
+        mut each: impl FnMut(Span) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut caches = self.caches();
+        let mut searcher = Searcher::new(Input::new(text));
+        loop {
+            budget.check()?;
+            let mut fault = None;
+            let found = searcher.try_advance(|input| {
+                self.find(&mut caches, input, budget).map_err(|found| {
+                    fault = Some(found);
+                    MatchError::gave_up(input.start())
+                })
+            });
+            match (found, fault) {
+                (_, Some(fault)) => return Err(fault),
+                (Ok(Some(found)), None) => each(found.span())?,
+                (Ok(None) | Err(_), None) => return Ok(()),
+            }
+        }
+    }
+
+    /// The groups of a match.
+    pub(super) fn groups(&self, text: &str, span: Span) -> Result<Captures, Fault> {
+        if self.states.saturating_mul(span.len()) > 10 * SHORT {
+            let problem =
+                format!("a match of {} bytes is too long for the groups of this pattern", span.len());
+            return Err(Fault::input(0, problem));
+        }
+        let mut groups = self.regex.create_captures();
+        self.regex.captures(Input::new(text).span(span).anchored(Anchored::Yes), &mut groups);
+        Ok(groups)
+    }
+
+    fn is_short(&self, len: usize) -> bool {
+        self.states.saturating_mul(len) <= SHORT
+    }
+
+    /// The first match in the input's span.
+    fn find(
+        &self,
+        caches: &mut Caches,
+        input: &Input<'_>,
+        budget: &CallBudget,
+    ) -> Result<Option<Match>, Fault> {
+        if self.is_short(input.get_span().len()) {
+            return Ok(self.regex.find(input.clone()));
+        }
+        let mut input = input.clone();
+        while let Some(span) = self.find_by_steps(caches, &input, budget)? {
+            let splits = |at: usize| at < input.haystack().len() && (input.haystack()[at] as i8) < -0x40;
+            if span.is_empty() && splits(span.start) {
+                // An empty match inside of a character is none.
+                input.set_start(span.start + 1);
+                continue;
+            }
+            return Ok(Some(Match::new(PatternID::ZERO, span)));
+        }
+        Ok(None)
+    }
+
+    fn find_by_steps(
+        &self,
+        caches: &mut Caches,
+        input: &Input<'_>,
+        budget: &CallBudget,
+    ) -> Result<Option<Span>, Fault> {
+        let end = match self.find_end(&mut caches.forward, input, budget) {
+            Ok(end) => end,
+            Err(Stuck::Fault(fault)) => return Err(fault),
+            Err(Stuck::Automaton) => return self.find_otherwise(input),
+        };
+        let Some(end) = end else { return Ok(None) };
+        let before = input.clone().span(input.start()..end).anchored(Anchored::Yes);
+        match self.find_start(&mut caches.reverse, &before, budget) {
+            Ok(start) => Ok(Some(Span { start: start.unwrap_or(end), end })),
+            Err(Stuck::Fault(fault)) => Err(fault),
+            Err(Stuck::Automaton) => self.find_otherwise(input),
+        }
+    }
+
+    /// For what the lazy DFA cannot do: word boundaries of Unicode between letters beyond ASCII.
+    fn find_otherwise(&self, input: &Input<'_>) -> Result<Option<Span>, Fault> {
+        if self.states.saturating_mul(input.get_span().len()) > 10 * SHORT {
+            let problem =
+                "has too much text for `\\b` of Unicode in this pattern; `(?-u:\\b)` looks at ASCII only";
+            return Err(Fault::input(0, problem));
+        }
+        Ok(self.regex.find(input.clone()).map(|found| found.span()))
+    }
+
+    /// Where the first match ends.
+    fn find_end(
+        &self,
+        cache: &mut Cache,
+        input: &Input<'_>,
+        budget: &CallBudget,
+    ) -> Result<Option<usize>, Stuck> {
+        let mut state = self.forward.start_state_forward(cache, input)?;
+        let mut end = None;
+        for (at, byte) in (input.start()..).zip(&input.haystack()[input.get_range()]) {
+            state = next(&self.forward, cache, state, *byte, at, budget)?;
+            if state.is_tagged() {
+                match kind(state)? {
+                    // A match is seen one byte after its end.
+                    Kind::Match => end = Some(at),
+                    Kind::Dead => return Ok(end),
+                    Kind::Other => continue,
+                }
+                if input.get_earliest() {
+                    return Ok(end);
+                }
+            }
+        }
+        state = match input.haystack().get(input.end()) {
+            Some(byte) => self.forward.next_state(cache, state, *byte)?,
+            None => self.forward.next_eoi_state(cache, state)?,
+        };
+        Ok(if state.is_match() { Some(input.end()) } else { end })
+    }
+
+    /// Where a match begins that ends at the input's end.
+    fn find_start(
+        &self,
+        cache: &mut Cache,
+        input: &Input<'_>,
+        budget: &CallBudget,
+    ) -> Result<Option<usize>, Stuck> {
+        let mut state = self.reverse.start_state_reverse(cache, input)?;
+        let mut start = None;
+        for at in input.get_range().rev() {
+            state = next(&self.reverse, cache, state, input.haystack()[at], at, budget)?;
+            if state.is_tagged() {
+                match kind(state)? {
+                    Kind::Match => start = Some(at + 1),
+                    Kind::Dead => return Ok(start),
+                    Kind::Other => {}
+                }
+            }
+        }
+        state = match input.start().checked_sub(1) {
+            Some(before) => self.reverse.next_state(cache, state, input.haystack()[before])?,
+            None => self.reverse.next_eoi_state(cache, state)?,
+        };
+        Ok(if state.is_match() { Some(input.start()) } else { start })
+    }
+}
+
+/// Why a search by steps does not go on.
+enum Stuck {
+    Fault(Fault),
+    /// The lazy DFA cannot tell.
+    Automaton,
+}
+
+impl From<CacheError> for Stuck {
+    fn from(_: CacheError) -> Stuck {
+        Stuck::Automaton
+    }
+}
+
+impl From<MatchError> for Stuck {
+    fn from(_: MatchError) -> Stuck {
+        Stuck::Automaton
+    }
+}
+
+enum Kind {
+    Match,
+    Dead,
+    Other,
+}
+
+fn kind(state: LazyStateID) -> Result<Kind, Stuck> {
+    match (state.is_match(), state.is_dead(), state.is_quit()) {
+        (true, ..) => Ok(Kind::Match),
+        (_, true, _) => Ok(Kind::Dead),
+        (_, _, true) => Err(Stuck::Automaton),
+        _ => Ok(Kind::Other),
+    }
+}
+
+fn next(
+    dfa: &DFA,
+    cache: &mut Cache,
+    state: LazyStateID,
+    byte: u8,
+    at: usize,
+    budget: &CallBudget,
+) -> Result<LazyStateID, Stuck> {
+    if at % BETWEEN_CHECKS == 0 {
+        budget.check().map_err(Stuck::Fault)?;
+    }
+    Ok(dfa.next_state(cache, state, byte)?)
+}
+
+fn stepping(nfa: NFA, kind: MatchKind) -> Result<DFA, BuildError> {
+    let config = DFA::config()
+        .match_kind(kind)
+        .unicode_word_boundary(true)
+        .cache_capacity(CACHE)
+        .skip_cache_capacity_check(true);
+    DFA::builder().configure(config).build_from_nfa(nfa)
+}
+
+/// The meaning of a pattern, and the number of its classes that hold more than ASCII.
+fn parse(text: &str) -> Result<(Hir, usize), regex_syntax::Error> {
+    let parsed = ast::parse::ParserBuilder::new().nest_limit(100).build().parse(text)?;
+    let classes = ast::visit(&parsed, Classes(0)).unwrap_or(usize::MAX);
+    // Translating a class of Unicode is what takes time.
+    if classes > CLASSES_MOST {
+        return Ok((Hir::empty(), classes));
+    }
+    let config = syntax::Config::new();
+    let mut translator =
+        regex_syntax::hir::translate::TranslatorBuilder::new().utf8(config.get_utf8()).build();
+    Ok((translator.translate(text, &parsed)?, classes))
+}
+
+/// Counts classes.
+struct Classes(usize);
+
+impl ast::Visitor for Classes {
+    type Output = usize;
+    type Err = ();
+
+    fn finish(self) -> Result<usize, ()> {
+        Ok(self.0)
+    }
+
+    fn visit_pre(&mut self, part: &Ast) -> Result<(), ()> {
+        self.0 +=
+            usize::from(matches!(part, Ast::ClassUnicode(_) | Ast::ClassPerl(_) | Ast::ClassBracketed(_)));
+        Ok(())
+    }
+
+    fn visit_class_set_item_pre(&mut self, item: &ast::ClassSetItem) -> Result<(), ()> {
+        use ast::ClassSetItem::{Bracketed, Perl, Unicode};
+        self.0 += usize::from(matches!(item, Unicode(_) | Perl(_) | Bracketed(_)));
+        Ok(())
+    }
+}

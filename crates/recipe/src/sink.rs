@@ -1,0 +1,104 @@
+//! The output of a call, on its way to the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_content::{Address, Class, Cost, Error as StoreError, NewMemo, Writer};
+use bytes::Bytes;
+
+use crate::error::Error;
+use crate::execute::Purpose;
+use crate::executor::Inner;
+use crate::function::Chunks;
+use crate::registry;
+use crate::value::{StoredValue, ValueBody, ValueChunks};
+
+/// Values up to this size are kept in one piece.
+pub(crate) const SMALL: usize = 64 << 10;
+
+/// The largest value that is also kept in memory for who asked for it.
+const KEPT_MOST: usize = 16 << 20;
+
+/// An output on its way to the store.
+pub(crate) enum Sink {
+    Small(Chunks, usize),
+    /// With its bytes, as long as they are not too many.
+    Large(Box<Writer>, Option<ValueChunks>, usize),
+}
+
+impl Sink {
+    /// The empty output.
+    pub(crate) fn new() -> Sink {
+        Sink::Small(Chunks::new(), 0)
+    }
+
+    /// Takes the next chunk.
+    pub(crate) async fn take(self, inner: &Inner, purpose: Purpose, chunk: Bytes) -> Result<Sink, Error> {
+        match self {
+            Sink::Small(mut chunks, len) if len + chunk.len() <= SMALL => {
+                let len = len + chunk.len();
+                chunks.push(chunk);
+                Ok(Sink::Small(chunks, len))
+            }
+            Sink::Small(mut chunks, len) => {
+                let mut writer = inner.store.writer(Class::Derivable);
+                let len = len + chunk.len();
+                chunks.push(chunk);
+                for chunk in &chunks {
+                    writer.write(chunk.clone()).await?;
+                }
+                // Only the last recipe's value is wanted as it is.
+                let room = match purpose {
+                    Purpose::Caller => Arc::clone(&inner.kept).try_acquire_many_owned(KEPT_MOST as u32).ok(),
+                    Purpose::Recipe => None,
+                };
+                let kept = room.map(|room| ValueChunks { chunks: chunks.into_vec(), room });
+                Ok(Sink::Large(Box::new(writer), kept, len))
+            }
+            Sink::Large(mut writer, kept, len) => {
+                let len = len + chunk.len();
+                let kept = kept.filter(|_| len <= KEPT_MOST).map(|mut kept| {
+                    kept.chunks.push(chunk.clone());
+                    kept
+                });
+                writer.write(chunk).await?;
+                Ok(Sink::Large(writer, kept, len))
+            }
+        }
+    }
+
+    /// Keeps the whole output, and the memo of the derivation. A small output is written later.
+    pub(crate) async fn keep(
+        self,
+        inner: &Inner,
+        derivation: Address,
+        spent: Duration,
+    ) -> Result<StoredValue, Error> {
+        let store = &inner.store;
+        let cost = Cost { cpu: spent, ..Cost::default() };
+        let remembered = |output, size| NewMemo { derivation, output, size, cost, inputs: &[] };
+        match self {
+            Sink::Small(chunks, len) => {
+                let bytes = registry::join(chunks);
+                let (output, size) = (Address::of(&bytes), len as u64);
+                store.derived(remembered(output, size), bytes.clone()).await?;
+                Ok(StoredValue { output, size, body: ValueBody::Bytes(bytes), lease: None })
+            }
+            Sink::Large(writer, mut kept, len) => {
+                // It has room for the largest.
+                if let Some(kept) = &mut kept {
+                    drop(kept.room.split(KEPT_MOST - len));
+                }
+                let put = writer.finish().await?;
+                let mut lease = store.lease();
+                // It may have been collected before it was held.
+                if !lease.hold(put.address).await? || store.size(&put.address).await?.is_none() {
+                    return Err(StoreError::Missing { address: put.address }.into());
+                }
+                store.remember(remembered(put.address, put.len), Class::Derivable).await?;
+                let body = kept.map_or(ValueBody::Stored, |kept| ValueBody::Chunks(Arc::new(kept)));
+                Ok(StoredValue { output: put.address, size: put.len, body, lease: Some(Arc::new(lease)) })
+            }
+        }
+    }
+}
