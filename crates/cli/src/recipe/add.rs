@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anabranch_content::Value;
-use anabranch_recipe::{Draft, FunctionId, Functions, Params, Ref, UnknownFunction, check_call};
+use anabranch_recipe::{Draft, FunctionId, Functions, Params, RecipeFile, Ref, UnknownFunction, check_call};
 use clap::Args;
 use serde_json::json;
 
@@ -56,6 +56,9 @@ impl Add {
         let unknown = if self.allow_unknown { UnknownFunction::Accept } else { UnknownFunction::Refuse };
         let Some(function) = &self.function else {
             let file = self.file.as_deref().unwrap_or_else(|| unreachable!("clap wants one of the two"));
+            // A server knows which functions it has, and refuses others itself.
+            let known = if self.at.is_remote() { UnknownFunction::Accept } else { unknown };
+            let file = RecipeFile::read(file, &Functions::builtin(), known)?;
             return self.at.run(Missing::Make, async |backend| {
                 let put = graph::put(backend, file, unknown).await?;
                 if self.json {

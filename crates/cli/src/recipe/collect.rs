@@ -68,7 +68,7 @@ impl Collect {
             detail: if self.detail { 10_000 } else { 0 },
         };
         self.at.run(Missing::Refuse, async |backend| {
-            let done = backend.collect(terms).await?;
+            let done = backend.collect(&terms).await?;
             if self.json {
                 return show::json(&json!({
                     "blobs": done.blobs, "bytes": done.bytes, "memos": done.memos,

@@ -1,8 +1,14 @@
 //! `anabranch recipe`: one file a verb, or a few that belong together.
 
 mod at;
+mod data_folder;
 mod options;
+mod socket;
+mod owner;
+mod place;
+mod input;
 mod backend;
+mod got;
 mod pour;
 mod show;
 mod put;
@@ -23,8 +29,11 @@ mod bench;
 
 use clap::Subcommand;
 
-pub(crate) use at::{runtime, unopened};
+pub(crate) use at::runtime;
+pub(crate) use data_folder::DataFolder;
 pub(crate) use options::StoreOptions;
+pub(crate) use place::unopened;
+pub(crate) use socket::{bind, remove};
 
 use crate::args::{EXIT_CODES, STORE_EXIT_CODES};
 use crate::failure::Failure;

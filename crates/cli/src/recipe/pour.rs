@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::future::Future;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::{Bytes, BytesMut};
@@ -46,7 +46,7 @@ where
 }
 
 /// The next bytes; none at the end.
-fn chunk(from: &mut impl Read) -> io::Result<Bytes> {
+pub(super) fn chunk(from: &mut impl Read) -> io::Result<Bytes> {
     let mut chunk = BytesMut::zeroed(CHUNK);
     let mut len = 0;
     while len < CHUNK {
@@ -59,31 +59,6 @@ fn chunk(from: &mut impl Read) -> io::Result<Bytes> {
     }
     chunk.truncate(len);
     Ok(chunk.freeze())
-}
-
-/// Whether a file is there to be read. It is not opened: a pipe can be only once.
-pub(super) fn look(path: &Path) -> Result<(), Failure> {
-    if path == Path::new("-") {
-        return Ok(());
-    }
-    match std::fs::metadata(path).map_err(|error| unread(path, &error))?.is_dir() {
-        true => Err(Failure::of(format!("{} is a folder; name files", path.display()))),
-        false => Ok(()),
-    }
-}
-
-/// The file to read from; `-` is stdin.
-pub(super) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
-    look(path)?;
-    if path == Path::new("-") {
-        return Ok(Box::new(io::stdin()));
-    }
-    let file = File::open(path);
-    Ok(Box::new(file.map_err(|error| unread(path, &error))?))
-}
-
-fn unread(path: &Path, error: &io::Error) -> Failure {
-    Failure::of(format!("cannot read {}: {error}", path.display()))
 }
 
 /// Where bytes go.
@@ -154,10 +129,16 @@ impl Sink {
         }
     }
 
-    /// The same place, for somebody who wants to own it.
-    pub(super) fn writer(&self) -> Result<Box<dyn Write + Send>, Failure> {
+    /// Whether what was written can be taken back and written again.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self, Sink::File { .. })
+    }
+
+    /// A writer to the same place. A file is empty again; what went to a device or to stdout stays.
+    pub(super) fn rewritten(&self) -> Result<Box<dyn Write + Send>, Failure> {
         match self {
-            Sink::File { file, path, .. } | Sink::Device { file, path } => {
+            Sink::File { file, path, .. } => emptied(file).map_err(|error| unwritten(path, &error)),
+            Sink::Device { file, path } => {
                 Ok(Box::new(file.try_clone().map_err(|error| unwritten(path, &error))?))
             }
             Sink::Stdout => Ok(Box::new(io::stdout())),
@@ -197,7 +178,7 @@ fn nameless(beside: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let folder = beside.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let flags = i32::try_from(rustix::fs::OFlags::TMPFILE.bits()).ok()?;
-    let file = File::options().write(true).custom_flags(flags).open(folder).ok()?;
+    let file = File::options().read(true).write(true).custom_flags(flags).open(folder).ok()?;
     // It gets its name through there.
     Path::new("/proc/self/fd").exists().then_some(file)
 }
@@ -205,6 +186,32 @@ fn nameless(beside: &Path) -> Option<File> {
 #[cfg(not(target_os = "linux"))]
 fn nameless(_: &Path) -> Option<File> {
     None
+}
+
+/// A writer to a file that is empty again.
+pub(super) fn emptied(file: &File) -> io::Result<Box<dyn Write + Send>> {
+    file.set_len(0)?;
+    Ok(Box::new(rewound(file)?))
+}
+
+/// The same file, at its beginning.
+pub(super) fn rewound(file: &File) -> io::Result<File> {
+    let mut file = file.try_clone()?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// A file without a name for bytes on their way, in a folder or, while that is not there, in the nearest one above it.
+pub(super) fn spool_file(near: &Path) -> io::Result<File> {
+    let near = std::path::absolute(near)?;
+    let folder = near.ancestors().find(|folder| folder.is_dir());
+    if let Some(file) = folder.and_then(|folder| nameless(&folder.join("spool"))) {
+        return Ok(file);
+    }
+    let path = std::env::temp_dir().join(format!("anabranch-{}.spool", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }
 
 fn unwritten(path: &Path, error: &io::Error) -> Failure {

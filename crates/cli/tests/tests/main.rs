@@ -31,6 +31,7 @@ mod recipe;
 mod recipe_health;
 mod recipe_aliases;
 mod recipe_served;
+mod recipe_shared;
 mod redis;
 mod run;
 mod scaffold;

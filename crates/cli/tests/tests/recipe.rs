@@ -258,6 +258,22 @@ fn files_are_put_all_or_none() {
 }
 
 #[test]
+fn the_store_of_a_folder_above_is_found() {
+    let folder = empty("recipe_above");
+    let below = folder.join("one/two");
+    std::fs::create_dir_all(&below).unwrap();
+    std::fs::write(folder.join("a.txt"), "ab").unwrap();
+    let said = recipe(&folder, "put a.txt --ref a");
+    assert_eq!(said.stderr, format!("made a new store in {}\n", folder.join(".anabranch").display()));
+    assert_eq!(recipe(&below, "get a").stdout, "ab");
+    assert_eq!(recipe(&below, "put ../../a.txt").stderr, "", "no other store is made");
+    let said = recipe(&below, "put ../../a.txt --data own");
+    assert_eq!(said.stderr, format!("made a new store in {}\n", below.join("own").display()));
+    std::fs::rename(below.join("own"), below.join(".anabranch")).unwrap();
+    assert_eq!(recipe(&below, "get a").code, 1, "the nearest one is meant");
+}
+
+#[test]
 fn the_bench_measures() {
     let folder = empty("recipe_bench");
     let said = recipe(&folder, "bench --count 20");
