@@ -28,6 +28,7 @@ mod help;
 mod project;
 mod rankd;
 mod recipe;
+mod recipe_crowd;
 mod recipe_health;
 mod recipe_aliases;
 mod recipe_served;
