@@ -49,7 +49,7 @@ impl Export {
         if self.json && self.file == Path::new("-") {
             return Err(Failure::Wrong("--json and the archive cannot both go to stdout".to_owned()));
         }
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run_until("stopped; the archive is not whole", Missing::Refuse, async |backend| {
             let addresses = match self.targets.is_empty() {
                 false => backend.find_all(&self.targets).await?,
                 true => {
@@ -108,7 +108,7 @@ async fn export_spooled(
 impl Import {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let archive = Input::open(&self.file, &self.at.folder())?;
-        self.at.run(Missing::Make, async |backend| {
+        self.at.run_until("stopped; what was imported so far is kept", Missing::Make, async |backend| {
             let imported = backend.import(&archive).await?;
             if self.json {
                 let (things, new, bytes) = (imported.things, imported.new, imported.bytes);

@@ -7,7 +7,9 @@ use clap::Args;
 
 use super::backend::Backend;
 use super::data_folder::DataFolder;
+use super::interrupt::Interrupt;
 use super::options::StoreOptions;
+use super::owner::Handover;
 use super::place::Place;
 use crate::failure::Failure;
 use crate::wait;
@@ -39,10 +41,25 @@ impl At {
         missing: Missing,
         work: impl AsyncFnOnce(&Backend) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        self.run_until("stopped", missing, work)
+    }
+
+    /// The same, with a message for Ctrl-C that says what is kept.
+    pub(super) fn run_until<T>(
+        &self,
+        stopped: &str,
+        missing: Missing,
+        work: impl AsyncFnOnce(&Backend) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let runtime = runtime()?;
-        let backend = wait::on(&runtime, Box::pin(self.open(missing)))?;
-        let result = wait::on(&runtime, Box::pin(work(&backend)));
-        let closed = wait::on(&runtime, Box::pin(backend.close()));
+        let interrupt = Interrupt::listen(&runtime, stopped)?;
+        let backend = wait::on(&runtime, Box::pin(interrupt.or(self.open(missing))))?;
+        let result = wait::on(&runtime, Box::pin(interrupt.or(work(&backend))));
+        let handover = match result {
+            Err(Failure::Interrupted) => Handover::AtOnce,
+            _ => Handover::WithGrace,
+        };
+        let closed = wait::on(&runtime, Box::pin(backend.close(handover)));
         let checked = backend.health().map_or(Ok(()), |health| self.options.check(&health));
         match result {
             // Nobody reads the output any more, which is fine; a loss is not.

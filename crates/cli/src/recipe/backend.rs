@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use super::got::Got;
 use super::input::Input;
-use super::owner::Owner;
+use super::owner::{Handover, Owner};
 use super::place::{Connection, Place};
 use super::pour;
 use super::progress::{Meter, Metered};
@@ -348,9 +348,9 @@ impl Backend {
     }
 
     /// Closes the store, if this process owns it.
-    pub(super) async fn close(&self) -> Result<(), Failure> {
+    pub(super) async fn close(&self, handover: Handover) -> Result<(), Failure> {
         match &*self.connection() {
-            Connection::Owner(owner) => owner.close().await,
+            Connection::Owner(owner) => owner.close(handover).await,
             _ => Ok(()),
         }
     }

@@ -55,7 +55,7 @@ impl Get {
         if self.json && self.output.as_deref() == Some(Path::new("-")) {
             return Err(Failure::Wrong("--json and the value cannot both go to stdout".to_owned()));
         }
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run_until("stopped; values that were computed are kept", Missing::Refuse, async |backend| {
             let began = SystemClock.now();
             let address = backend.find(&self.target).await?;
             // Before anything is computed: if it cannot be written, that is soon enough to say so.

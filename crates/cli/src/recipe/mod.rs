@@ -5,6 +5,7 @@ mod data_folder;
 mod options;
 mod socket;
 mod owner;
+mod interrupt;
 mod place;
 mod input;
 mod backend;

@@ -17,6 +17,15 @@ use crate::failure::Failure;
 /// continue by themselves.
 const HANDOVER_GRACE: Duration = Duration::from_secs(2);
 
+/// How the calls of other commands end when this command does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handover {
+    /// They may go on for [`HANDOVER_GRACE`].
+    WithGrace,
+    /// They are cut: the user pressed Ctrl-C and waits.
+    AtOnce,
+}
+
 /// An executor in this process, and the task that serves it.
 pub(super) struct Owner {
     pub(super) executor: Executor,
@@ -49,13 +58,15 @@ impl Owner {
         Owner { executor, folder: folder.to_owned(), serving: Mutex::new(serving) }
     }
 
-    /// Accepts no more connections, lets calls in flight end within the grace period, and closes the store. Calls after
-    /// the first do nothing.
-    pub(super) async fn close(&self) -> Result<(), Failure> {
+    /// Accepts no more connections, ends the calls in flight, and closes the store.
+    pub(super) async fn close(&self, handover: Handover) -> Result<(), Failure> {
         let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Serving { stop, mut task }) = serving {
             // It fails only if the task has ended.
             let _ = stop.send(());
+            if handover == Handover::AtOnce {
+                task.abort_all();
+            }
             while task.join_next().await.is_some() {}
             // The next owner replaces a socket that cannot be removed.
             let _ = socket::remove(&self.folder);

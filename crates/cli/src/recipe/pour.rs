@@ -98,17 +98,18 @@ impl Sink {
     pub(super) fn to(path: Option<&Path>) -> Result<Sink, Failure> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Sink::Stdout) };
         let unwritten = |error| unwritten(path, &error);
+        let path = &link_end(path).map_err(unwritten)?;
         let path = match std::fs::metadata(path) {
             Ok(there) if there.is_dir() => {
                 return Err(Failure::of(format!("{} is a folder; name a file", path.display())));
             }
-            // Another file in the place of a link would leave what it leads to as it was.
-            Ok(there) if there.is_file() => path.canonicalize().map_err(unwritten)?,
+            Ok(there) if there.is_file() => path.to_owned(),
             Ok(_) => {
                 let file = File::options().write(true).open(path).map_err(unwritten)?;
                 return Ok(Sink::Device { file, path: path.to_owned() });
             }
-            Err(_) => path.to_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+            Err(error) => return Err(unwritten(error)),
         };
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.partial", std::process::id()));
@@ -158,8 +159,26 @@ impl Sink {
     }
 }
 
+/// The path that a link leads to, though nothing may be there: another file in the place of the link would leave what it
+/// leads to as it was.
+fn link_end(path: &Path) -> io::Result<PathBuf> {
+    let mut end = path.to_owned();
+    for _ in 0..LINKS_MOST {
+        match std::fs::read_link(&end) {
+            Ok(next) => end = end.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(end),
+        }
+    }
+    Err(io::Error::other("too many links lead to each other"))
+}
+
+/// As many links as the system itself follows.
+const LINKS_MOST: usize = 40;
+
 impl Unfinished {
+    /// Gives the file its name, durably.
     fn finish(&mut self, file: &File, path: &Path) -> io::Result<()> {
+        file.sync_all()?;
         if !self.is_named {
             use rustix::fs::{AtFlags, CWD, linkat};
             let open = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
@@ -168,17 +187,20 @@ impl Unfinished {
         }
         std::fs::rename(&self.beside, path)?;
         self.is_named = false;
-        Ok(())
+        File::open(folder_of(path))?.sync_all()
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
 /// A file without a name in the folder of this one, where the system has such a thing.
 #[cfg(target_os = "linux")]
 fn nameless(beside: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let folder = beside.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let flags = i32::try_from(rustix::fs::OFlags::TMPFILE.bits()).ok()?;
-    let file = File::options().read(true).write(true).custom_flags(flags).open(folder).ok()?;
+    let file = File::options().read(true).write(true).custom_flags(flags).open(folder_of(beside)).ok()?;
     // It gets its name through there.
     Path::new("/proc/self/fd").exists().then_some(file)
 }

@@ -45,7 +45,7 @@ impl Put {
         // All or none, as far as one can tell before: nobody learns the addresses of some.
         let inputs = self.files.iter().map(|file| Ok((file, Input::open(file, &self.at.folder())?)));
         let inputs = inputs.collect::<Result<Vec<_>, Failure>>()?;
-        self.at.run(Missing::Make, async |backend| {
+        self.at.run_until("stopped; nothing of the unfinished file is kept", Missing::Make, async |backend| {
             let mut kept = Vec::new();
             for (file, input) in &inputs {
                 let put = backend.put(input).await?;

@@ -245,6 +245,22 @@ fn links_and_devices_stay_what_they_are() {
         }
     }
     assert!(std::fs::read(folder.join("meant")).unwrap().starts_with(b"anabranch archive"));
+    std::fs::create_dir(folder.join("below")).unwrap();
+    for (link, to) in
+        [("dangling", "below/missing"), ("twice", "dangling"), ("nowhere", "gone/missing"), ("loop", "loop")]
+    {
+        std::os::unix::fs::symlink(to, folder.join(link)).unwrap();
+    }
+    let said = recipe(&folder, "get page -o twice");
+    assert_eq!(said.code, 0, "{}", said.shown());
+    assert!(folder.join("twice").is_symlink() && folder.join("dangling").is_symlink());
+    let value = std::fs::read_to_string(folder.join("below/missing")).unwrap();
+    assert_eq!(value, recipe(&folder, "get page").stdout);
+    for link in ["nowhere", "loop"] {
+        let said = recipe(&folder, &format!("get page -o {link}"));
+        assert!(said.code == 1 && said.stderr.contains(&format!("cannot write {link}")), "{}", said.shown());
+        assert!(folder.join(link).is_symlink());
+    }
 }
 
 #[test]

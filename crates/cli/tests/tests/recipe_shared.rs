@@ -145,3 +145,33 @@ fn a_server_listens_on_the_socket_too() {
     assert_eq!(server.end(rustix::process::Signal::TERM), Some(0));
     assert!(!folder.join(".anabranch/socket").exists());
 }
+
+/// Presses Ctrl-C.
+fn interrupt(command: &Child) {
+    let id = i32::try_from(command.id()).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), rustix::process::Signal::INT)
+        .unwrap();
+}
+
+#[test]
+fn ctrl_c_says_what_is_kept() {
+    let (folder, large) = with_large("shared_interrupted");
+    let scrub = start(&folder, &["scrub", "--mib-per-second", "1"], Stdio::null());
+    // The owner listens for Ctrl-C before it has a socket.
+    while !folder.join(".anabranch/socket").exists() {
+        std::thread::yield_now();
+    }
+    interrupt(&scrub);
+    let output = scrub.wait_with_output().unwrap();
+    let told = "stopped; damage that was found so far is in quarantine\n";
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(130), told));
+
+    // One that waits for its reader cannot end by itself.
+    let (get, unread) = begun(&folder, &large);
+    interrupt(&get);
+    let output = get.wait_with_output().unwrap();
+    let told = "stopped; values that were computed are kept\n";
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(130), told));
+    drop(unread);
+    assert_eq!(recipe(&folder, "status").code, 0);
+}
