@@ -63,7 +63,7 @@ pub use drive::call;
 pub use error::Error;
 pub use events::{Event, Heard, Listener};
 pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};
-pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, RecipeFile};
+pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, FilesOutside, RecipeFile};
 pub use function::{Arity, Call, Chunks, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
 pub use get::{Get, Got, Source};
 pub use invalidate::{Invalidate, Invalidated, Reach};

@@ -16,9 +16,10 @@ use anabranch_content::{
     Address, Collect, Collected, Exported, Health, Imported, NameChange, Put, Scrub, Scrubbed,
 };
 use anabranch_recipe::{
-    Added, Draft, Heard, Invalidate, Invalidated, Listener, Ref, Signature, Status, UnknownFunction,
+    Added, Draft, Error, Heard, Invalidate, Invalidated, Listener, Ref, Signature, Status, UnknownFunction,
 };
-use anabranch_server::{Client, Hearing, Resolved, Target};
+use anabranch_server::{Client, ClientError, Code, Hearing, Resolved, Target};
+use anabranch_text::{closest, quote};
 use bytes::Bytes;
 
 use super::got::Got;
@@ -149,11 +150,42 @@ impl Backend {
 
     /// The address that a text means: an address, or a name for one.
     pub(super) async fn find(&self, text: &str) -> Result<Address, Failure> {
+        match self.look_up(text).await? {
+            Some(address) => Ok(address),
+            None => Err(self.nothing_named(text).await),
+        }
+    }
+
+    /// The address that a text means, if it means one.
+    pub(super) async fn look_up(&self, text: &str) -> Result<Option<Address>, Failure> {
         self.call(async |connection| match connection {
-            Connection::Owner(Owner { executor, .. }) => Ok(executor.find(text).await?),
-            Connection::Client(client) => Ok(client.find(text).await?),
+            Connection::Owner(Owner { executor, .. }) => match executor.find(text).await {
+                Err(Error::NoSuchName { .. }) => Ok(None),
+                found => Ok(Some(found?)),
+            },
+            Connection::Client(client) => match client.find(text).await {
+                Err(ClientError::Call { code: Code::NotFound, .. }) => Ok(None),
+                found => Ok(Some(found?)),
+            },
         })
         .await
+    }
+
+    /// The failure of a text that means nothing, with the name that it may be meant for.
+    pub(super) async fn nothing_named(&self, text: &str) -> Failure {
+        let names = match self.refs().await {
+            Ok(names) => names,
+            Err(failure) => return failure,
+        };
+        let near = closest(text, names.iter().map(|(name, _)| name.as_str()));
+        let help = match near {
+            Some(near) => format!("did you mean {}?", quote(near)),
+            None => {
+                "`anabranch recipe ref list` lists names; entries of recipe files have one with `ref = true`"
+                    .to_owned()
+            }
+        };
+        Failure::of(format!("nothing is named {text:?}, and it is not an address of 64 hex digits; {help}"))
     }
 
     /// The addresses that several texts mean.

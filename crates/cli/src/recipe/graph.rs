@@ -10,6 +10,7 @@ use super::backend::Backend;
 use super::input::Input;
 use super::show;
 use crate::failure::Failure;
+use crate::out;
 use crate::table::Table;
 
 /// A blob or a recipe of a file, put.
@@ -61,9 +62,12 @@ pub(super) async fn put(
     Ok(entries)
 }
 
-/// Tells which recipes read what is not there.
+/// Warns of recipes whose inputs are not in the store, and of a file whose entries cannot be found by name.
 pub(super) fn warn(entries: &[Entry]) {
     entries.iter().for_each(|entry| show::dangling(Some(&entry.name), &entry.dangling));
+    if !entries.is_empty() && entries.iter().all(|entry| entry.reference.is_none()) {
+        out::note("no entry has a name in the store: use addresses, or add `ref = true` to entries");
+    }
 }
 
 /// Names and addresses, for people.

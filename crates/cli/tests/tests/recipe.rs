@@ -290,6 +290,61 @@ fn the_store_of_a_folder_above_is_found() {
 }
 
 #[test]
+fn files_of_a_recipe_file_are_in_its_folder() {
+    let folder = empty("recipe_outside");
+    std::fs::create_dir_all(folder.join("inner/deep")).unwrap();
+    for file in ["secret.txt", "inner/own.txt", "inner/deep/own.txt"] {
+        std::fs::write(folder.join(file), file).unwrap();
+    }
+    std::os::unix::fs::symlink("../secret.txt", folder.join("inner/link.txt")).unwrap();
+    let file = |name: &str| format!("[blob.a]\nfile = {name:?}\nref = true\n");
+    let absolute = folder.join("secret.txt");
+    for outside in ["../secret.txt", "link.txt", "deep/../../secret.txt", absolute.to_str().unwrap()] {
+        std::fs::write(folder.join("inner/outside.toml"), file(outside)).unwrap();
+        let said = recipe(&folder, "add --file inner/outside.toml");
+        assert!(
+            said.code == 1 && said.stderr.contains("is outside of the recipe file's folder"),
+            "{}",
+            said.shown()
+        );
+        assert!(!folder.join(".anabranch").exists());
+    }
+    for inside in ["own.txt", "deep/own.txt", "deep/../own.txt"] {
+        std::fs::write(folder.join("inner/inside.toml"), file(inside)).unwrap();
+        let said = recipe(&folder, "add --file inner/inside.toml");
+        assert_eq!(said.code, 0, "{}", said.shown());
+        let said = recipe(&folder.join("inner"), "add --file inside.toml");
+        assert_eq!(said.code, 0, "{}", said.shown());
+    }
+    let said = recipe(&folder, "add --file inner/outside.toml --allow-files-outside");
+    assert_eq!(said.code, 0, "{}", said.shown());
+    assert_eq!(recipe(&folder, "get a").stdout, "secret.txt");
+}
+
+#[test]
+fn names_and_functions_that_were_meant_are_told() {
+    let folder = empty("recipe_meant");
+    std::fs::write(folder.join("graph.toml"), "[blob.total]\ntext = \"7\"\n").unwrap();
+    std::fs::write(folder.join("report.csv"), "a,b\n").unwrap();
+    let commands = [
+        "add --file graph.toml",
+        "get total",
+        "put report.csv --ref report",
+        "get reprot",
+        "ref get reprot",
+        "add concat -i report",
+        "add contact -i report",
+        "add concat/1.0.0 -i report -i report.csv --ref both",
+        "add concat/1.0.0 -i report -i missing.csv",
+        "functions concta",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/meant.txt"]);
+    let listed = recipe(&folder, "functions rep").stdout;
+    assert!(listed.contains("repeat/1.0.0") && listed.contains("replace/1.0.0"), "{listed}");
+    assert!(!recipe(&folder, "functions").stdout.contains('…'), "nothing is cut in a pipe");
+}
+
+#[test]
 fn the_bench_measures() {
     let folder = empty("recipe_bench");
     let said = recipe(&folder, "bench --count 20");
