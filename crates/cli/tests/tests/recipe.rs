@@ -345,6 +345,40 @@ fn names_and_functions_that_were_meant_are_told() {
 }
 
 #[test]
+fn graphs_are_shown_and_explained_without_computing() {
+    let folder = with_example("recipe_look");
+    std::fs::write(folder.join("wrong.toml"), "[recipe.a]\nfunction = \"concta/1.0.0\"\n").unwrap();
+    let missing = "0".repeat(64);
+    let dangling = format!("add concat/1.0.0 -i {missing} -i page --ref dangling");
+    let commands = [
+        "check page.toml",
+        "check wrong.toml page.toml",
+        "tree page.gz",
+        "explain page.gz",
+        "get page -o page.txt",
+        "explain page.gz",
+        "explain page",
+        dangling.as_str(),
+        "explain dangling",
+        "tree dangling --most 2",
+        "explain page --json",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/look.txt"]);
+    let tree = recipe(&folder, "tree page").stdout;
+    let first = tree.lines().nth(2).unwrap();
+    assert!(
+        first.starts_with("concat/1.0.0 ") && first.contains("365 bytes  stored, computed in "),
+        "{tree}"
+    );
+    let tree = recipe(&folder, "tree page --json").stdout;
+    let tree: serde_json::Value = serde_json::from_str(&tree).unwrap();
+    assert_eq!(
+        (&tree[0]["value"], &tree[0]["size"], &tree[1]["depth"]),
+        (&"stored".into(), &365.into(), &1.into())
+    );
+}
+
+#[test]
 fn the_bench_measures() {
     let folder = empty("recipe_bench");
     let said = recipe(&folder, "bench --count 20");
