@@ -1,4 +1,4 @@
-//! `anabranch recipe`: one file a verb, or a few that belong together.
+//! `anabranch recipe`: one file per verb, or per few verbs that belong together.
 
 mod at;
 mod data_folder;

@@ -1,4 +1,4 @@
-//! From files and pipes into calls, and from values into files and pipes.
+//! Streams: bytes from readers into calls, and values into files and pipes.
 
 use std::fs::File;
 use std::future::Future;

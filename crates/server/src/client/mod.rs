@@ -60,10 +60,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// What kind of failure the server says it is.
+    /// The kind of failure that the server reports; a broken connection is `Unavailable`.
     pub fn code(&self) -> Option<Code> {
         match self {
             Error::Call { code, .. } => Some(*code),
+            Error::Broken { .. } => Some(Code::Unavailable),
             _ => None,
         }
     }
