@@ -25,6 +25,8 @@ pub(crate) enum Failure {
     Lost,
     /// Nobody reads our output any more.
     Unheard,
+    /// The user pressed Ctrl-C, and was told what that leaves behind.
+    Interrupted,
 }
 
 impl Failure {
@@ -67,6 +69,7 @@ impl Failure {
             Failure::Reported => ExitCode::FAILURE,
             Failure::Lost => ExitCode::from(3),
             Failure::Unheard => ExitCode::SUCCESS,
+            Failure::Interrupted => ExitCode::from(130),
         }
     }
 }

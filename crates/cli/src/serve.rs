@@ -1,18 +1,19 @@
 //! `anabranch serve`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anabranch_recipe::{Executor, Functions};
 use anabranch_server::{Service, Settings};
 use anabranch_text::size;
 use clap::Args;
+use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
 use crate::failure::Failure;
 use crate::out;
-use crate::recipe::{StoreOptions, runtime, unopened};
+use crate::recipe::{self, DataFolder, StoreOptions, runtime, unopened};
 use crate::signals::Signals;
 use crate::wait;
 
@@ -31,15 +32,8 @@ was lost before or while it ran (the log says what).";
 /// Serves a store.
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// The folder of the store; made if it is not there.
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "ANABRANCH_DATA",
-        default_value = ".anabranch",
-        hide_env_values = true
-    )]
-    data: PathBuf,
+    #[command(flatten)]
+    data: DataFolder,
     /// Where to listen; port 0 is a free one.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7421")]
     listen: SocketAddr,
@@ -56,10 +50,14 @@ impl Serve {
     }
 
     async fn serve(self) -> Result<(), Failure> {
-        let executor = self.open().await?;
+        let data = self.data.find();
+        let executor = self.open(&data).await?;
         let failed = |error| Failure::of(format!("cannot listen on {}: {error}", self.listen));
         let listener = TcpListener::bind(self.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let socket = recipe::bind(&data)
+            .inspect_err(|error| warn!(%error, "no socket in the store's folder: local commands use TCP"))
+            .ok();
         // Before anybody is told the address: a signal that comes right afterwards must be heard.
         let stopped = stopped()?;
         executor.store().announce(&reachable(address).to_string())?;
@@ -70,24 +68,33 @@ impl Serve {
         }
 
         let service = Service::new(executor.clone(), Settings::default());
-        let served = service.serve(listener, service.router(), stopped).await;
+        let stopped = stopped.shared();
+        let local = async {
+            match socket {
+                Some(socket) => service.serve_local(socket, stopped.clone()).await.cut,
+                None => 0,
+            }
+        };
+        let (served, cut) = tokio::join!(service.serve(listener, service.router(), stopped.clone()), local);
+        // The next owner replaces a socket that cannot be removed.
+        let _ = recipe::remove(&data);
         executor.store().clone().close().await?;
-        match served.cut {
+        match served.cut + cut {
             0 => info!("shut down"),
             cut => warn!(cut, "shut down, and cut connections with calls under way"),
         }
         self.options.check(&executor.store().stats().health)
     }
 
-    async fn open(&self) -> Result<Executor, Failure> {
+    async fn open(&self, data: &Path) -> Result<Executor, Failure> {
         let mut config = self.options.config();
         config.cache_bytes = self.cache.unwrap_or(config.cache_bytes);
-        let executor = Executor::open_with(&self.data, Functions::builtin(), config)
+        let executor = Executor::open_with(data, Functions::builtin(), config)
             .await
-            .map_err(|error| unopened(&self.data, &error))?;
+            .map_err(|error| unopened(data, &error))?;
         let store = executor.store().stats();
         info!(
-            store = %self.data.display(),
+            store = %data.display(),
             blobs = store.blobs,
             recipes = store.derivations,
             used_bytes = store.used_bytes,

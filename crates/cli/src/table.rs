@@ -1,8 +1,11 @@
 //! Tables for people.
 
+use std::io::{self, IsTerminal as _};
+
 /// A table: a head, and rows of as many cells.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
+    widest: usize,
 }
 
 /// The widest a cell may be; what is longer is cut. An address is not.
@@ -11,12 +14,20 @@ const WIDEST: usize = 64;
 impl Table {
     /// A table with these columns.
     pub(crate) fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Table {
-        Table { rows: vec![head.into_iter().map(Into::into).collect()] }
+        Table { rows: vec![head.into_iter().map(Into::into).collect()], widest: WIDEST }
+    }
+
+    /// The same table, whose cells are not cut unless they are for a terminal.
+    pub(crate) fn whole_in_pipes(mut self) -> Table {
+        if !io::stdout().is_terminal() {
+            self.widest = usize::MAX;
+        }
+        self
     }
 
     /// Adds a row.
     pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        let cells: Vec<String> = cells.into_iter().map(|cell| shown(&cell.into())).collect();
+        let cells: Vec<String> = cells.into_iter().map(|cell| shown(&cell.into(), self.widest)).collect();
         debug_assert_eq!(cells.len(), self.rows[0].len(), "a cell a column");
         self.rows.push(cells);
     }
@@ -55,10 +66,10 @@ fn push_line(text: &mut String, indent: usize, cells: &[String]) {
 }
 
 /// A cell on one line, without what would move the cursor.
-fn shown(cell: &str) -> String {
+fn shown(cell: &str, widest: usize) -> String {
     let clean = cell.chars().map(|character| if character.is_control() { ' ' } else { character });
-    match cell.char_indices().nth(WIDEST) {
-        Some(_) => clean.take(WIDEST - 1).chain(['…']).collect(),
+    match cell.char_indices().nth(widest) {
+        Some(_) => clean.take(widest - 1).chain(['…']).collect(),
         None => clean.collect(),
     }
 }

@@ -15,6 +15,7 @@ mod health;
 mod http;
 mod service;
 mod serve;
+mod local;
 mod client;
 
 pub use client::{Client, Error as ClientError, Exporting, Got, Hearing, Many, Piece, Resolved};

@@ -80,7 +80,7 @@ impl Service {
         connections.spawn(connection(builder, stream, router, closing, clock));
     }
 
-    async fn rest(&self, mut connections: JoinSet<()>, clock: &dyn Clock) -> Served {
+    pub(crate) async fn rest(&self, mut connections: JoinSet<()>, clock: &dyn Clock) -> Served {
         self.shared.closing.send_replace(true);
         let grace = self.shared.settings.grace;
         let end = clock.now() + grace;
@@ -99,7 +99,7 @@ impl Service {
     }
 }
 
-fn builder(settings: &Settings) -> Builder<TokioExecutor> {
+pub(crate) fn builder(settings: &Settings) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
     builder

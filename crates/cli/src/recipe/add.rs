@@ -1,14 +1,18 @@
 //! `anabranch recipe add`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anabranch_content::Value;
-use anabranch_recipe::{Draft, FunctionId, Functions, Params, Ref, UnknownFunction, check_call};
+use anabranch_content::{Address, Value};
+use anabranch_recipe::{
+    Draft, FilesOutside, Functions, Params, RecipeFile, Ref, UnknownFunction, check_call,
+};
 use clap::Args;
 use serde_json::json;
 
 use super::at::{At, Missing};
-use super::{graph, show};
+use super::backend::Backend;
+use super::input::Input;
+use super::{functions, graph, show};
 use crate::failure::Failure;
 use crate::out;
 
@@ -29,7 +33,7 @@ pub(crate) struct Add {
     /// The function: NAME/VERSION.
     #[arg(value_name = "FUNCTION", required_unless_present = "file")]
     function: Option<String>,
-    /// What it reads, in order: addresses or names; may be given again and again.
+    /// An input: an address, a name, or a file, which is put as a blob; repeat it for each input, in order.
     #[arg(short, long = "input", value_name = "TARGET")]
     inputs: Vec<String>,
     /// A parameter: NAME=TEXT, or NAME:=JSON.
@@ -41,6 +45,9 @@ pub(crate) struct Add {
     /// A named reference for the recipe.
     #[arg(long = "ref", value_name = "NAME")]
     reference: Option<String>,
+    /// Lets a recipe file name files outside of its folder.
+    #[arg(long, requires = "file")]
+    allow_files_outside: bool,
     /// Keeps recipes whose function is not known, too.
     #[arg(long)]
     allow_unknown: bool,
@@ -56,6 +63,10 @@ impl Add {
         let unknown = if self.allow_unknown { UnknownFunction::Accept } else { UnknownFunction::Refuse };
         let Some(function) = &self.function else {
             let file = self.file.as_deref().unwrap_or_else(|| unreachable!("clap wants one of the two"));
+            let outside = if self.allow_files_outside { FilesOutside::Accept } else { FilesOutside::Refuse };
+            // A server knows which functions it has, and refuses others itself.
+            let known = if self.at.is_remote() { UnknownFunction::Accept } else { unknown };
+            let file = RecipeFile::read(file, &Functions::builtin(), known, outside)?;
             return self.at.run(Missing::Make, async |backend| {
                 let put = graph::put(backend, file, unknown).await?;
                 if self.json {
@@ -65,9 +76,7 @@ impl Add {
                 out::data(&graph::text(&put))
             });
         };
-        let function: FunctionId = function
-            .parse()
-            .map_err(|error: anabranch_recipe::Malformed| Failure::Wrong(error.to_string()))?;
+        let function = functions::with_version(function)?;
         let mut params = Params::new();
         for (name, value) in &self.params {
             if params.insert(name.clone(), value.clone()).is_some() {
@@ -79,7 +88,10 @@ impl Add {
                 .map_err(|fault| Failure::of(format!("`{function}`: {fault}")))?;
         }
         self.at.run(Missing::Make, async |backend| {
-            let inputs = backend.find_all(&self.inputs).await?.into_iter().map(Ref::Address).collect();
+            let mut inputs = Vec::with_capacity(self.inputs.len());
+            for input in &self.inputs {
+                inputs.push(Ref::Address(find_or_put(backend, input).await?));
+            }
             let draft = Draft { function, inputs, params };
             let added = backend.add_all(&[draft], unknown).await?;
             let [added] = &added[..] else { return Err(Failure::of("the answer is not about one recipe")) };
@@ -95,6 +107,20 @@ impl Add {
             out::data(&format!("{}\n", added.address))
         })
     }
+}
+
+/// The address that an input means. A file that no name hides is put as a blob.
+async fn find_or_put(backend: &Backend, input: &str) -> Result<Address, Failure> {
+    if let Some(address) = backend.look_up(input).await? {
+        return Ok(address);
+    }
+    let path = Path::new(input);
+    if !path.is_file() {
+        return Err(backend.nothing_named(input).await);
+    }
+    let put = backend.put(&Input::open(path, path)?).await?;
+    out::note(&format!("put the file {input} as {}", put.address));
+    Ok(put.address)
 }
 
 /// `name=text` or `name:=json`.

@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use anabranch_content::{Address, Exported};
 use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::json;
 
 use super::at::{At, Missing};
+use super::backend::Backend;
+use super::input::Input;
 use super::pour::Sink;
 use super::{pin, pour, show};
 use crate::failure::Failure;
@@ -46,7 +49,7 @@ impl Export {
         if self.json && self.file == Path::new("-") {
             return Err(Failure::Wrong("--json and the archive cannot both go to stdout".to_owned()));
         }
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run_until("stopped; the archive is not whole", Missing::Refuse, async |backend| {
             let addresses = match self.targets.is_empty() {
                 false => backend.find_all(&self.targets).await?,
                 true => {
@@ -55,8 +58,11 @@ impl Export {
                     roots
                 }
             };
-            let sink = Sink::to(Some(&self.file))?;
-            let exported = backend.export(&addresses, sink.writer()?).await?;
+            let mut sink = Sink::to(Some(&self.file))?;
+            let exported = match sink.is_file() || !backend.is_shared() {
+                true => backend.export(&addresses, &|| sink.rewritten()).await?,
+                false => export_spooled(backend, &addresses, &mut sink, &self.at.folder()).await?,
+            };
             sink.finish()?;
             let missing = show::addresses(&exported.missing);
             if self.json {
@@ -78,10 +84,32 @@ impl Export {
     }
 }
 
+/// Exports to a pipe by way of a file: the owner of the store may end half-way, and what went to a pipe cannot be taken
+/// back.
+async fn export_spooled(
+    backend: &Backend,
+    addresses: &[Address],
+    sink: &mut Sink,
+    near: &Path,
+) -> Result<Exported, Failure> {
+    let failed = |error| Failure::of(format!("cannot keep the archive in a temporary file: {error}"));
+    let spool = pour::spool_file(near).map_err(failed)?;
+    let exported = backend.export(addresses, &|| pour::emptied(&spool).map_err(failed)).await?;
+    let mut archive = pour::rewound(&spool).map_err(failed)?;
+    loop {
+        let chunk = pour::chunk(&mut archive).map_err(failed)?;
+        if chunk.is_empty() {
+            return Ok(exported);
+        }
+        sink.write(&chunk)?;
+    }
+}
+
 impl Import {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Make, async |backend| {
-            let imported = backend.import(pour::open(&self.file)?).await?;
+        let archive = Input::open(&self.file, &self.at.folder())?;
+        self.at.run_until("stopped; what was imported so far is kept", Missing::Make, async |backend| {
+            let imported = backend.import(&archive).await?;
             if self.json {
                 let (things, new, bytes) = (imported.things, imported.new, imported.bytes);
                 return show::json(&json!({"things": things, "new": new, "bytes": bytes}));

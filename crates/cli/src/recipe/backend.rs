@@ -1,52 +1,43 @@
-//! The backend of a command: an executor in this process, or a server. The verbs cannot tell which.
+//! The backend of a command: an executor in this process, or one behind a socket or a server. The verbs cannot tell
+//! which. If the process that owns the store ends, calls to it are repeated, here or with the next owner.
+//!
+//! Every call is safe to repeat when its answer was lost. Blobs and recipes are stored by their content. Pins,
+//! names, invalidation, collection and imports come to the same state when they are done twice; only the counts in the
+//! answer ("was pinned already", "0 of them new") are then those of the last attempt. A name that another command set
+//! in between is set once more, as if this command had come second.
 
 use std::io::ErrorKind::BrokenPipe;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_content::{
     Address, Collect, Collected, Exported, Health, Imported, NameChange, Put, Scrub, Scrubbed,
 };
-use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{
-    Added, Draft, Executor, Get, Heard, Invalidate, Invalidated, Listener, Ref, Signature, Source, Status,
-    UnknownFunction,
+    Added, Draft, Error, Heard, Invalidate, Invalidated, Listener, Ref, Signature, Status, UnknownFunction,
 };
-use anabranch_server::{Client, Hearing, Resolved, Target};
+use anabranch_server::{Client, ClientError, Code, Hearing, Resolved, Target};
+use anabranch_text::{closest, quote};
 use bytes::Bytes;
 
+use super::got::Got;
+use super::input::Input;
+use super::owner::{Handover, Owner};
+use super::place::{Connection, Place};
 use super::pour;
+use super::progress::{Meter, Metered};
 use crate::failure::Failure;
 
 /// The executor or server that does the work.
-pub(super) enum Backend {
-    Local(Executor),
-    Remote(Client),
+pub(super) struct Backend {
+    place: Place,
+    connection: Mutex<Arc<Connection>>,
 }
 
-/// A value on its way.
-pub(super) struct Got {
-    pub output: Address,
-    pub size: u64,
-    pub source: Source,
-    body: Body,
-}
-
-enum Body {
-    Local(anabranch_recipe::Got),
-    Remote(Box<anabranch_server::Got>),
-}
-
-impl Got {
-    /// The next piece; nothing at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        match &mut self.body {
-            Body::Local(got) => Ok(got.next().await.transpose()?),
-            Body::Remote(got) => Ok(got.next().await.transpose()?),
-        }
-    }
-}
+/// Owners that may end under one call before the command gives up.
+const OWNERS_MOST: usize = 200;
 
 /// Hears what happens.
 pub(super) enum Ear {
@@ -65,20 +56,83 @@ impl Ear {
 }
 
 impl Backend {
-    /// Keeps what a reader gives.
-    pub(super) async fn put(&self, from: impl Read) -> Result<Put, Failure> {
-        match self {
-            Backend::Local(executor) => pour::into(from, |bytes| executor.put_stream(bytes)).await,
-            Backend::Remote(client) => pour::into(from, |bytes| client.put_stream(bytes)).await,
+    /// Opens the store or connects to its owner.
+    pub(super) async fn open(place: Place) -> Result<Backend, Failure> {
+        let connection = Mutex::new(Arc::new(place.open().await?));
+        Ok(Backend { place, connection })
+    }
+
+    /// Makes a call, again and again if the owner of the store ends before it answers.
+    async fn call<T>(&self, attempt: impl AsyncFn(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+        Ok(self.call_on(attempt).await?.1)
+    }
+
+    /// The same, with the connection that answered.
+    pub(super) async fn call_on<T>(
+        &self,
+        attempt: impl AsyncFn(&Connection) -> Result<T, Failure>,
+    ) -> Result<(Arc<Connection>, T), Failure> {
+        let mut owners = 1;
+        loop {
+            let connection = self.connection();
+            match attempt(&connection).await {
+                Err(failure) if owners < OWNERS_MOST && self.is_cut(&connection, &failure).await => {
+                    owners += 1;
+                    self.renew(&connection).await?;
+                }
+                result => return Ok((connection, result?)),
+            }
         }
+    }
+
+    /// The connection of now.
+    fn connection(&self) -> Arc<Connection> {
+        Arc::clone(&self.connection.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a call failed because the owner of the store ended.
+    pub(super) async fn is_cut(&self, connection: &Connection, failure: &Failure) -> bool {
+        matches!(connection, Connection::Client(_)) && self.place.is_handed_over(failure).await
+    }
+
+    /// Becomes the owner of the store or finds the next one, unless that was done since.
+    pub(super) async fn renew(&self, cut: &Arc<Connection>) -> Result<(), Failure> {
+        if Arc::ptr_eq(&self.connection(), cut) {
+            let next = Arc::new(self.place.open().await?);
+            *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        }
+        Ok(())
+    }
+
+    /// Whether another process does the work.
+    pub(super) fn is_remote(&self) -> bool {
+        !matches!(*self.connection(), Connection::Owner(_))
+    }
+
+    /// Whether that process may end before this command does, which then goes on by itself.
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_remote() && matches!(self.place, Place::Folder { .. })
+    }
+
+    /// Keeps an input as a blob.
+    pub(super) async fn put(&self, input: &Input) -> Result<Put, Failure> {
+        self.call(async |connection| {
+            let from = input.reader()?;
+            match connection {
+                Connection::Owner(owner) => pour::into(from, |bytes| owner.executor.put_stream(bytes)).await,
+                Connection::Client(client) => pour::into(from, |bytes| client.put_stream(bytes)).await,
+            }
+        })
+        .await
     }
 
     /// Keeps bytes.
     pub(super) async fn put_bytes(&self, bytes: Bytes) -> Result<Put, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.put(bytes).await?),
-            Backend::Remote(client) => Ok(client.put(bytes).await?),
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.put(bytes.clone()).await?),
+            Connection::Client(client) => Ok(client.put(bytes.clone()).await?),
+        })
+        .await
     }
 
     /// Keeps recipes that may read each other.
@@ -87,18 +141,51 @@ impl Backend {
         drafts: &[Draft],
         unknown: UnknownFunction,
     ) -> Result<Vec<Added>, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.add_all(drafts, unknown).await?),
-            Backend::Remote(client) => in_parts(client, drafts, unknown).await,
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.add_all(drafts, unknown).await?),
+            Connection::Client(client) => in_parts(client, drafts, unknown).await,
+        })
+        .await
     }
 
     /// The address that a text means: an address, or a name for one.
     pub(super) async fn find(&self, text: &str) -> Result<Address, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.find(text).await?),
-            Backend::Remote(client) => Ok(client.find(text).await?),
+        match self.look_up(text).await? {
+            Some(address) => Ok(address),
+            None => Err(self.nothing_named(text).await),
         }
+    }
+
+    /// The address that a text means, if it means one.
+    pub(super) async fn look_up(&self, text: &str) -> Result<Option<Address>, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => match executor.find(text).await {
+                Err(Error::NoSuchName { .. }) => Ok(None),
+                found => Ok(Some(found?)),
+            },
+            Connection::Client(client) => match client.find(text).await {
+                Err(ClientError::Call { code: Code::NotFound, .. }) => Ok(None),
+                found => Ok(Some(found?)),
+            },
+        })
+        .await
+    }
+
+    /// The failure of a text that means nothing, with the name that it may be meant for.
+    pub(super) async fn nothing_named(&self, text: &str) -> Failure {
+        let names = match self.refs().await {
+            Ok(names) => names,
+            Err(failure) => return failure,
+        };
+        let near = closest(text, names.iter().map(|(name, _)| name.as_str()));
+        let help = match near {
+            Some(near) => format!("did you mean {}?", quote(near)),
+            None => {
+                "`anabranch recipe ref list` lists names; entries of recipe files have one with `ref = true`"
+                    .to_owned()
+            }
+        };
+        Failure::of(format!("nothing is named {text:?}, and it is not an address of 64 hex digits; {help}"))
     }
 
     /// The addresses that several texts mean.
@@ -112,14 +199,15 @@ impl Backend {
 
     /// The recipe at an address, and what it came to.
     pub(super) async fn resolve(&self, address: Address) -> Result<Resolved, Failure> {
-        match self {
-            Backend::Local(executor) => {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
                 let recipe = executor.resolve(&address).await?;
                 let memo = executor.store().status(&address).await?.memo;
                 Ok(Resolved { address, recipe, memo })
             }
-            Backend::Remote(client) => Ok(client.resolve(address).await?),
-        }
+            Connection::Client(client) => Ok(client.resolve(address).await?),
+        })
+        .await
     }
 
     /// A value, or a part of it, in time if it must be.
@@ -128,31 +216,17 @@ impl Backend {
         address: Address,
         range: Range<u64>,
         within: Option<Duration>,
-    ) -> Result<Got, Failure> {
-        match self {
-            Backend::Local(executor) => {
-                let deadline = within.map(|within| SystemClock.now() + within);
-                let got = executor.get(&address, &Get { range, deadline }).await?;
-                Ok(Got { output: got.output, size: got.size, source: got.source, body: Body::Local(got) })
-            }
-            Backend::Remote(client) => {
-                let got = client.get(address, range, within).await?;
-                Ok(Got {
-                    output: got.output,
-                    size: got.size,
-                    source: got.source,
-                    body: Body::Remote(Box::new(got)),
-                })
-            }
-        }
+    ) -> Result<Got<'_>, Failure> {
+        Got::begin(self, address, range, within).await
     }
 
     /// Hears from now on what happens.
     pub(super) async fn listen(&self) -> Result<Ear, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(Ear::Local(executor.listen())),
-            Backend::Remote(client) => Ok(Ear::Remote(Box::new(client.events().await?))),
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(Ear::Local(executor.listen())),
+            Connection::Client(client) => Ok(Ear::Remote(Box::new(client.events().await?))),
+        })
+        .await
     }
 
     /// Forgets what recipes came to.
@@ -161,138 +235,155 @@ impl Backend {
         address: Address,
         terms: &Invalidate,
     ) -> Result<Invalidated, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.invalidate(&address, terms).await?),
-            Backend::Remote(client) => Ok(client.invalidate(address, terms).await?),
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.invalidate(&address, terms).await?),
+            Connection::Client(client) => Ok(client.invalidate(address, terms).await?),
+        })
+        .await
     }
 
     /// Holds an address; whether that is new.
     pub(super) async fn pin(&self, address: Address) -> Result<bool, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.store().pin(&address).await?),
-            Backend::Remote(client) => Ok(client.pin(address).await?),
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.store().pin(&address).await?),
+            Connection::Client(client) => Ok(client.pin(address).await?),
+        })
+        .await
     }
 
     /// Lets an address go; whether it was held.
     pub(super) async fn unpin(&self, address: Address) -> Result<bool, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.store().unpin(&address).await?),
-            Backend::Remote(client) => Ok(client.unpin(address).await?),
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.store().unpin(&address).await?),
+            Connection::Client(client) => Ok(client.unpin(address).await?),
+        })
+        .await
     }
 
     /// Pinned addresses behind one, as many as a page has.
     pub(super) async fn pins(&self, after: Option<Address>, page: u16) -> Result<Vec<Address>, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.store().pins(after, usize::from(page)).await?),
-            Backend::Remote(client) => Ok(client.pins(after, u32::from(page)).await?),
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
+                Ok(executor.store().pins(after, usize::from(page)).await?)
+            }
+            Connection::Client(client) => Ok(client.pins(after, u32::from(page)).await?),
+        })
+        .await
     }
 
     /// Has a name mean an address, or nothing.
     pub(super) async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<(), Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.store().name(name, address).await?),
-            Backend::Remote(client) => Ok(client.set_ref(name, address).await?),
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.store().name(name, address).await?),
+            Connection::Client(client) => Ok(client.set_ref(name, address).await?),
+        })
+        .await
     }
 
     /// All names, with what they mean.
     pub(super) async fn refs(&self) -> Result<Vec<(String, Address)>, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.store().names().await?),
-            Backend::Remote(client) => Ok(client.refs().await?),
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.store().names().await?),
+            Connection::Client(client) => Ok(client.refs().await?),
+        })
+        .await
     }
 
     /// The history of a name, newest last.
     pub(super) async fn history(&self, name: &str) -> Result<Vec<NameChange>, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.store().history(name).await?),
-            Backend::Remote(client) => Ok(client.history(name).await?),
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.store().history(name).await?),
+            Connection::Client(client) => Ok(client.history(name).await?),
+        })
+        .await
     }
 
     /// Removes what nothing holds.
-    pub(super) async fn collect(&self, terms: Collect) -> Result<Collected, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.store().collect(terms).await?),
-            Backend::Remote(client) => Ok(client.collect(&terms).await?),
-        }
+    pub(super) async fn collect(&self, terms: &Collect) -> Result<Collected, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.store().collect(terms.clone()).await?),
+            Connection::Client(client) => Ok(client.collect(terms).await?),
+        })
+        .await
     }
 
     /// Reads and checks everything, so many bytes a second; as fast as it goes here, gently on a server, if not said.
     pub(super) async fn scrub(&self, bytes_per_second: Option<u64>) -> Result<Scrubbed, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.store().scrub(Scrub { bytes_per_second }).await?),
-            Backend::Remote(client) => {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
+                Ok(executor.store().scrub(Scrub { bytes_per_second }).await?)
+            }
+            Connection::Client(client) => {
                 let bytes_per_second = bytes_per_second.or(Scrub::default().bytes_per_second);
                 Ok(client.scrub(&Scrub { bytes_per_second }).await?)
             }
-        }
+        })
+        .await
     }
 
-    /// Writes addresses and all that they lead to.
+    /// Writes addresses and all that they lead to. Each attempt asks for a writer that is at its beginning.
     pub(super) async fn export(
         &self,
         addresses: &[Address],
-        mut to: impl Write + Send + 'static,
+        writer: &dyn Fn() -> Result<Box<dyn Write + Send>, Failure>,
     ) -> Result<Exported, Failure> {
-        match self {
-            Backend::Local(executor) => executor.store().export(addresses, to).await.map_err(unexported),
-            Backend::Remote(client) => {
-                let mut archive = client.export(addresses.iter().copied().map(Target::from)).await?;
-                while let Some(piece) = archive.next().await {
-                    to.write_all(&piece?).map_err(|error| unwritten(&error))?;
+        self.call(async |connection| {
+            let to = Metered { inner: writer()?, meter: Meter::new("exporting", None) };
+            match connection {
+                Connection::Owner(owner) => {
+                    owner.executor.store().export(addresses, to).await.map_err(unexported)
                 }
-                to.flush().map_err(|error| unwritten(&error))?;
-                let exported = archive.exported().cloned();
-                exported.ok_or_else(|| Failure::of("the archive ended early; export it again"))
+                Connection::Client(client) => receive_archive(client, addresses, to).await,
             }
-        }
+        })
+        .await
     }
 
     /// Brings in what an archive holds.
-    pub(super) async fn import(&self, from: impl Read + Send + 'static) -> Result<Imported, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.import(from).await?),
-            Backend::Remote(client) => pour::into(from, |bytes| client.import(bytes)).await,
-        }
+    pub(super) async fn import(&self, archive: &Input) -> Result<Imported, Failure> {
+        self.call(async |connection| {
+            let from = archive.reader()?;
+            match connection {
+                Connection::Owner(owner) => Ok(owner.executor.import(from).await?),
+                Connection::Client(client) => pour::into(from, |bytes| client.import(bytes)).await,
+            }
+        })
+        .await
     }
 
     /// The functions that recipes may name.
     pub(super) async fn functions(&self) -> Result<Vec<Signature>, Failure> {
-        match self {
-            Backend::Local(executor) => {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
                 Ok(executor.functions().list().map(|function| function.signature().clone()).collect())
             }
-            Backend::Remote(client) => Ok(client.functions().await?),
-        }
+            Connection::Client(client) => Ok(client.functions().await?),
+        })
+        .await
     }
 
     /// How much there is and what was done.
     pub(super) async fn status(&self) -> Result<Status, Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.status()),
-            Backend::Remote(client) => Ok(client.status().await?),
-        }
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.status()),
+            Connection::Client(client) => Ok(client.status().await?),
+        })
+        .await
     }
 
-    /// The health of the store, if this process has it.
+    /// The health of the store, if this process owns it.
     pub(super) fn health(&self) -> Option<Health> {
-        match self {
-            Backend::Local(executor) => Some(executor.store().stats().health),
-            Backend::Remote(_) => None,
+        match &*self.connection() {
+            Connection::Owner(owner) => Some(owner.executor.store().stats().health),
+            _ => None,
         }
     }
 
-    /// Closes the store, if this process has it.
-    pub(super) async fn close(&self) -> Result<(), Failure> {
-        match self {
-            Backend::Local(executor) => Ok(executor.store().clone().close().await?),
-            Backend::Remote(_) => Ok(()),
+    /// Closes the store, if this process owns it.
+    pub(super) async fn close(&self, handover: Handover) -> Result<(), Failure> {
+        match &*self.connection() {
+            Connection::Owner(owner) => owner.close(handover).await,
+            _ => Ok(()),
         }
     }
 }
@@ -322,6 +413,20 @@ async fn in_parts(
         added.extend(client.add_all(&part, unknown).await?);
     }
     Ok(added)
+}
+
+async fn receive_archive(
+    client: &Client,
+    addresses: &[Address],
+    mut to: impl Write,
+) -> Result<Exported, Failure> {
+    let mut archive = client.export(addresses.iter().copied().map(Target::from)).await?;
+    while let Some(piece) = archive.next().await {
+        to.write_all(&piece?).map_err(|error| unwritten(&error))?;
+    }
+    to.flush().map_err(|error| unwritten(&error))?;
+    let exported = archive.exported().cloned();
+    exported.ok_or_else(|| Failure::of("the archive ended early; export it again"))
 }
 
 /// An error of the store, unless it is that nobody reads the archive any more.

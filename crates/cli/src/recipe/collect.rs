@@ -67,8 +67,8 @@ impl Collect {
             until_bytes: self.until_bytes,
             detail: if self.detail { 10_000 } else { 0 },
         };
-        self.at.run(Missing::Refuse, async |backend| {
-            let done = backend.collect(terms).await?;
+        self.at.run_until("stopped; what was removed so far is gone", Missing::Refuse, async |backend| {
+            let done = backend.collect(&terms).await?;
             if self.json {
                 return show::json(&json!({
                     "blobs": done.blobs, "bytes": done.bytes, "memos": done.memos,

@@ -1,6 +1,6 @@
 //! `anabranch recipe functions`.
 
-use anabranch_recipe::Signature;
+use anabranch_recipe::{FunctionId, Malformed, Signature};
 use anabranch_text::closest;
 use clap::Args;
 use serde_json::{Value as Json, json};
@@ -14,7 +14,7 @@ use crate::table::Table;
 /// Lists functions.
 #[derive(Args)]
 pub(crate) struct Functions {
-    /// A function, with or without its version; without this, all of them.
+    /// A function, with or without its version, or a part of its name; without this, all of them.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -34,30 +34,59 @@ impl Functions {
                 builtin.list().map(|function| function.signature().clone()).collect()
             }
         };
-        let Some(name) = &self.name else {
-            return match self.json {
-                true => show::json(&all.iter().map(as_json).collect()),
-                false => list(&all),
-            };
+        let found = |is_meant: &dyn Fn(&Signature) -> bool| -> Vec<&Signature> {
+            all.iter().filter(|signature| is_meant(signature)).collect()
         };
-        let is_meant =
-            |signature: &&Signature| signature.id.name == *name || signature.id.to_string() == *name;
-        let meant: Vec<&Signature> = all.iter().filter(is_meant).collect();
+        let Some(name) = &self.name else { return self.list(&found(&|_| true)) };
+        let meant = found(&|signature| signature.id.name == *name || signature.id.to_string() == *name);
         if meant.is_empty() {
-            let near = all.iter().map(|signature| signature.id.name.as_str());
-            let near = closest(name, near).map(|near| format!("; did you mean `{near}`?"));
-            let near = near.unwrap_or_else(|| "; `anabranch recipe functions` lists them".to_owned());
-            return Err(Failure::of(format!("no function is called `{name}`{near}")));
+            let alike = found(&|signature| signature.id.to_string().contains(name.as_str()));
+            return if alike.is_empty() { Err(no_function(name, &all)) } else { self.list(&alike) };
         }
         match self.json {
             true => show::json(&meant.into_iter().map(as_json).collect()),
             false => out::data(&meant.into_iter().map(text).collect::<Vec<_>>().join("\n")),
         }
     }
+
+    fn list(&self, functions: &[&Signature]) -> Result<(), Failure> {
+        match self.json {
+            true => show::json(&functions.iter().copied().map(as_json).collect()),
+            false => list(functions),
+        }
+    }
 }
 
-fn list(all: &[Signature]) -> Result<(), Failure> {
-    let mut table = Table::new(["function", "inputs", "what it gives"]);
+fn no_function(name: &str, all: &[Signature]) -> Failure {
+    let near = closest(name, all.iter().map(|signature| signature.id.name.as_str()));
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`anabranch recipe functions` lists them".to_owned(),
+    };
+    Failure::of(format!("no function is called `{name}`; {help}"))
+}
+
+/// The function that a text names, with its version.
+pub(super) fn with_version(text: &str) -> Result<FunctionId, Failure> {
+    let malformed = match text.parse() {
+        Ok(function) => return Ok(function),
+        Err(malformed) => malformed,
+    };
+    let builtin = anabranch_recipe::Functions::builtin();
+    let all: Vec<Signature> = builtin.list().map(|function| function.signature().clone()).collect();
+    let versions = all.iter().map(|signature| &signature.id).filter(|id| id.name == text);
+    let versions: Vec<String> = versions.map(|id| format!("`{id}`")).collect();
+    match (&versions[..], text.contains('/')) {
+        ([], true) => Err(Failure::Wrong(Malformed::to_string(&malformed))),
+        ([], false) => Err(no_function(text, &all)),
+        (versions, _) => {
+            Err(Failure::Wrong(format!("`{text}` lacks its version: write {}", versions.join(" or "))))
+        }
+    }
+}
+
+fn list(all: &[&Signature]) -> Result<(), Failure> {
+    let mut table = Table::new(["function", "inputs", "what it gives"]).whole_in_pipes();
     for signature in all {
         let inputs = signature.inputs.to_string().replace("any number of", "any");
         table.row([signature.id.to_string(), inputs, signature.about.to_string()]);

@@ -1,6 +1,5 @@
 //! `anabranch recipe get`.
 
-use std::io::{self, IsTerminal as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,9 +10,10 @@ use clap::Args;
 use futures_util::future::{Either, select};
 
 use super::at::{At, Missing};
-use super::backend::{Backend, Got};
+use super::backend::Backend;
+use super::got::Got;
 use super::pour::Sink;
-use super::progress::Progress;
+use super::progress::{Computing, Meter};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
@@ -55,18 +55,17 @@ impl Get {
         if self.json && self.output.as_deref() == Some(Path::new("-")) {
             return Err(Failure::Wrong("--json and the value cannot both go to stdout".to_owned()));
         }
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run_until("stopped; values that were computed are kept", Missing::Refuse, async |backend| {
             let began = SystemClock.now();
             let address = backend.find(&self.target).await?;
             // Before anything is computed: if it cannot be written, that is soon enough to say so.
             let sink = Sink::to(self.output.as_deref())?;
-            let progress = io::stderr().is_terminal().then(Progress::new);
             let get = backend.get(address, self.range.clone(), self.timeout);
-            let (mut got, progress) = match progress {
-                None => (get.await?, None),
+            let mut got = match Computing::new() {
+                None => get.await?,
                 Some(progress) => watched(backend, get, progress).await?,
             };
-            let written = write(&mut got, sink, progress, &self.range).await?;
+            let written = write(&mut got, sink, &self.range).await?;
             let took = SystemClock.now() - began;
             if self.json {
                 let mut json = show::source_json(got.source);
@@ -86,41 +85,35 @@ impl Get {
 }
 
 /// Waits for a value and shows meanwhile what is computed.
-async fn watched(
+async fn watched<'a>(
     backend: &Backend,
-    get: impl Future<Output = Result<Got, Failure>>,
-    mut progress: Progress,
-) -> Result<(Got, Option<Progress>), Failure> {
-    let Ok(mut ear) = backend.listen().await else { return Ok((get.await?, Some(progress))) };
+    get: impl Future<Output = Result<Got<'a>, Failure>>,
+    mut progress: Computing,
+) -> Result<Got<'a>, Failure> {
+    let Ok(mut ear) = backend.listen().await else { return get.await };
     let mut get = Box::pin(get);
     loop {
         match select(get, Box::pin(ear.next())).await {
-            Either::Left((got, _)) => return Ok((got?, Some(progress))),
+            Either::Left((got, _)) => return got,
             Either::Right((Some(heard), unfinished)) => {
                 progress.heard(&heard);
                 get = unfinished;
             }
-            Either::Right((None, unfinished)) => return Ok((unfinished.await?, Some(progress))),
+            Either::Right((None, unfinished)) => return unfinished.await,
         }
     }
 }
 
-async fn write(
-    got: &mut Got,
-    mut sink: Sink,
-    mut progress: Option<Progress>,
-    range: &Range<u64>,
-) -> Result<u64, Failure> {
+async fn write(got: &mut Got<'_>, mut sink: Sink, range: &Range<u64>) -> Result<u64, Failure> {
     let wanted = range.end.min(got.size).saturating_sub(range.start);
+    let mut meter = Meter::new("writing", Some(wanted));
     let mut written = 0;
     while let Some(piece) = got.next().await? {
         sink.write(&piece)?;
         written += piece.len() as u64;
-        if let Some(progress) = &mut progress {
-            progress.written(written, wanted);
-        }
+        meter.add(piece.len());
     }
-    drop(progress);
+    drop(meter);
     sink.finish()?;
     Ok(written)
 }

@@ -1,15 +1,16 @@
 //! Puts a recipe file.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anabranch_content::Address;
-use anabranch_recipe::{Executor, FileBytes, Functions, RecipeFile, UnknownFunction};
+use anabranch_recipe::{FileBytes, RecipeFile, UnknownFunction};
 use serde_json::{Value as Json, json};
 
 use super::backend::Backend;
-use super::{pour, show};
+use super::input::Input;
+use super::show;
 use crate::failure::Failure;
+use crate::out;
 use crate::table::Table;
 
 /// A blob or a recipe of a file, put.
@@ -25,15 +26,9 @@ pub(super) struct Entry {
 /// Keeps all blobs and recipes of a file, and sets its references.
 pub(super) async fn put(
     backend: &Backend,
-    file: &Path,
+    file: RecipeFile,
     unknown: UnknownFunction,
 ) -> Result<Vec<Entry>, Failure> {
-    let (functions, known) = match backend {
-        Backend::Local(executor) => (Executor::functions(executor).clone(), unknown),
-        // The server knows which it has, and refuses others itself.
-        Backend::Remote(_) => (Functions::builtin(), UnknownFunction::Accept),
-    };
-    let file = RecipeFile::read(file, &functions, known)?;
     let mut references = BTreeMap::new();
     for name in file.references() {
         if !references.contains_key(name) {
@@ -44,7 +39,7 @@ pub(super) async fn put(
     for blob in &file.blobs {
         let put = match &blob.bytes {
             FileBytes::Here(bytes) => backend.put_bytes(bytes.clone()).await?,
-            FileBytes::At(path) => backend.put(pour::open(path)?).await?,
+            FileBytes::At(path) => backend.put(&Input::open(path, path)?).await?,
         };
         blobs.push(put.address);
     }
@@ -67,9 +62,12 @@ pub(super) async fn put(
     Ok(entries)
 }
 
-/// Tells which recipes read what is not there.
+/// Warns of recipes whose inputs are not in the store, and of a file whose entries cannot be found by name.
 pub(super) fn warn(entries: &[Entry]) {
     entries.iter().for_each(|entry| show::dangling(Some(&entry.name), &entry.dangling));
+    if !entries.is_empty() && entries.iter().all(|entry| entry.reference.is_none()) {
+        out::note("no entry has a name in the store: use addresses, or add `ref = true` to entries");
+    }
 }
 
 /// Names and addresses, for people.

@@ -43,26 +43,30 @@ impl Invalidate {
             dry_run: if self.dry_run { DryRun::Yes } else { DryRun::No },
             detail: if self.detail { LISTED } else { 0 },
         };
-        self.at.run(Missing::Refuse, async |backend| {
-            let address = backend.find(&self.target).await?;
-            let done = backend.invalidate(address, &terms).await?;
-            if self.json {
-                return show::json(&json!({
-                    "forgotten": done.forgotten, "looked_at": done.looked_at, "depth": done.depth,
-                    "bytes": done.bytes, "addresses": show::addresses(&done.addresses),
-                    "dry_run": self.dry_run,
-                }));
-            }
-            let listed = show::addresses(&done.addresses);
-            out::data(&listed.iter().map(|address| format!("{address}\n")).collect::<String>())?;
-            let verb = if self.dry_run { "would forget" } else { "forgot" };
-            out::note(&format!(
-                "{verb} {} ({}), of {} looked at",
-                count(done.forgotten, "value"),
-                size::format(done.bytes),
-                done.looked_at,
-            ));
-            Ok(())
-        })
+        self.at.run_until(
+            "stopped; what was forgotten so far is computed again",
+            Missing::Refuse,
+            async |backend| {
+                let address = backend.find(&self.target).await?;
+                let done = backend.invalidate(address, &terms).await?;
+                if self.json {
+                    return show::json(&json!({
+                        "forgotten": done.forgotten, "looked_at": done.looked_at, "depth": done.depth,
+                        "bytes": done.bytes, "addresses": show::addresses(&done.addresses),
+                        "dry_run": self.dry_run,
+                    }));
+                }
+                let listed = show::addresses(&done.addresses);
+                out::data(&listed.iter().map(|address| format!("{address}\n")).collect::<String>())?;
+                let verb = if self.dry_run { "would forget" } else { "forgot" };
+                out::note(&format!(
+                    "{verb} {} ({}), of {} looked at",
+                    count(done.forgotten, "value"),
+                    size::format(done.bytes),
+                    done.looked_at,
+                ));
+                Ok(())
+            },
+        )
     }
 }

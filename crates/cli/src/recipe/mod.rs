@@ -1,16 +1,27 @@
-//! `anabranch recipe`: one file a verb, or a few that belong together.
+//! `anabranch recipe`: one file per verb, or per few verbs that belong together.
 
 mod at;
+mod data_folder;
 mod options;
+mod socket;
+mod owner;
+mod interrupt;
+mod place;
+mod input;
 mod backend;
+mod got;
 mod pour;
 mod show;
 mod put;
 mod add;
 mod graph;
+mod check;
 mod get;
 mod progress;
 mod resolve;
+mod node;
+mod tree;
+mod explain;
 mod invalidate;
 mod pin;
 mod reference;
@@ -23,8 +34,11 @@ mod bench;
 
 use clap::Subcommand;
 
-pub(crate) use at::{runtime, unopened};
+pub(crate) use at::runtime;
+pub(crate) use data_folder::DataFolder;
 pub(crate) use options::StoreOptions;
+pub(crate) use place::unopened;
+pub(crate) use socket::{bind, remove};
 
 use crate::args::{EXIT_CODES, STORE_EXIT_CODES};
 use crate::failure::Failure;
@@ -38,12 +52,21 @@ pub(crate) enum Verb {
     /// Keeps a recipe, or a file of recipes that read each other by name, and prints addresses.
     #[command(after_help = add::HELP)]
     Add(add::Add),
+    /// Checks recipe files without storing anything.
+    #[command(after_help = check::HELP)]
+    Check(check::Check),
     /// Writes the value of a blob or a recipe, computed unless that was done before.
     #[command(after_help = get::HELP)]
     Get(get::Get),
     /// Says what an address or a name is: a blob, or a recipe and what it came to.
     #[command(after_help = STORE_EXIT_CODES)]
     Resolve(resolve::Resolve),
+    /// Shows the graph of a recipe: its inputs and theirs, with sizes, times and which values are stored.
+    #[command(after_help = tree::HELP)]
+    Tree(tree::Tree),
+    /// Says which recipes a get would compute, and why, without computing them.
+    #[command(after_help = explain::HELP)]
+    Explain(explain::Explain),
     /// Forgets what a recipe came to, so that it is computed anew.
     #[command(after_help = STORE_EXIT_CODES)]
     Invalidate(invalidate::Invalidate),
@@ -87,8 +110,11 @@ impl Verb {
         match self {
             Verb::Put(put) => put.run(),
             Verb::Add(add) => add.run(),
+            Verb::Check(check) => check.run(),
             Verb::Get(get) => get.run(),
             Verb::Resolve(resolve) => resolve.run(),
+            Verb::Tree(tree) => tree.run(),
+            Verb::Explain(explain) => explain.run(),
             Verb::Invalidate(invalidate) => invalidate.run(),
             Verb::Pin(pin) => pin.run(),
             Verb::Unpin(unpin) => unpin.run(),

@@ -1,8 +1,8 @@
-//! From files and pipes into calls, and from values into files and pipes.
+//! Streams: bytes from readers into calls, and values into files and pipes.
 
 use std::fs::File;
 use std::future::Future;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::{Bytes, BytesMut};
@@ -46,7 +46,7 @@ where
 }
 
 /// The next bytes; none at the end.
-fn chunk(from: &mut impl Read) -> io::Result<Bytes> {
+pub(super) fn chunk(from: &mut impl Read) -> io::Result<Bytes> {
     let mut chunk = BytesMut::zeroed(CHUNK);
     let mut len = 0;
     while len < CHUNK {
@@ -59,31 +59,6 @@ fn chunk(from: &mut impl Read) -> io::Result<Bytes> {
     }
     chunk.truncate(len);
     Ok(chunk.freeze())
-}
-
-/// Whether a file is there to be read. It is not opened: a pipe can be only once.
-pub(super) fn look(path: &Path) -> Result<(), Failure> {
-    if path == Path::new("-") {
-        return Ok(());
-    }
-    match std::fs::metadata(path).map_err(|error| unread(path, &error))?.is_dir() {
-        true => Err(Failure::of(format!("{} is a folder; name files", path.display()))),
-        false => Ok(()),
-    }
-}
-
-/// The file to read from; `-` is stdin.
-pub(super) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
-    look(path)?;
-    if path == Path::new("-") {
-        return Ok(Box::new(io::stdin()));
-    }
-    let file = File::open(path);
-    Ok(Box::new(file.map_err(|error| unread(path, &error))?))
-}
-
-fn unread(path: &Path, error: &io::Error) -> Failure {
-    Failure::of(format!("cannot read {}: {error}", path.display()))
 }
 
 /// Where bytes go.
@@ -123,17 +98,18 @@ impl Sink {
     pub(super) fn to(path: Option<&Path>) -> Result<Sink, Failure> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Sink::Stdout) };
         let unwritten = |error| unwritten(path, &error);
+        let path = &link_end(path).map_err(unwritten)?;
         let path = match std::fs::metadata(path) {
             Ok(there) if there.is_dir() => {
                 return Err(Failure::of(format!("{} is a folder; name a file", path.display())));
             }
-            // Another file in the place of a link would leave what it leads to as it was.
-            Ok(there) if there.is_file() => path.canonicalize().map_err(unwritten)?,
+            Ok(there) if there.is_file() => path.to_owned(),
             Ok(_) => {
                 let file = File::options().write(true).open(path).map_err(unwritten)?;
                 return Ok(Sink::Device { file, path: path.to_owned() });
             }
-            Err(_) => path.to_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+            Err(error) => return Err(unwritten(error)),
         };
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.partial", std::process::id()));
@@ -154,10 +130,16 @@ impl Sink {
         }
     }
 
-    /// The same place, for somebody who wants to own it.
-    pub(super) fn writer(&self) -> Result<Box<dyn Write + Send>, Failure> {
+    /// Whether what was written can be taken back and written again.
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self, Sink::File { .. })
+    }
+
+    /// A writer to the same place. A file is empty again; what went to a device or to stdout stays.
+    pub(super) fn rewritten(&self) -> Result<Box<dyn Write + Send>, Failure> {
         match self {
-            Sink::File { file, path, .. } | Sink::Device { file, path } => {
+            Sink::File { file, path, .. } => emptied(file).map_err(|error| unwritten(path, &error)),
+            Sink::Device { file, path } => {
                 Ok(Box::new(file.try_clone().map_err(|error| unwritten(path, &error))?))
             }
             Sink::Stdout => Ok(Box::new(io::stdout())),
@@ -177,8 +159,26 @@ impl Sink {
     }
 }
 
+/// The path that a link leads to, though nothing may be there: another file in the place of the link would leave what it
+/// leads to as it was.
+fn link_end(path: &Path) -> io::Result<PathBuf> {
+    let mut end = path.to_owned();
+    for _ in 0..LINKS_MOST {
+        match std::fs::read_link(&end) {
+            Ok(next) => end = end.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(end),
+        }
+    }
+    Err(io::Error::other("too many links lead to each other"))
+}
+
+/// As many links as the system itself follows.
+const LINKS_MOST: usize = 40;
+
 impl Unfinished {
+    /// Gives the file its name, durably.
     fn finish(&mut self, file: &File, path: &Path) -> io::Result<()> {
+        file.sync_all()?;
         if !self.is_named {
             use rustix::fs::{AtFlags, CWD, linkat};
             let open = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
@@ -187,17 +187,20 @@ impl Unfinished {
         }
         std::fs::rename(&self.beside, path)?;
         self.is_named = false;
-        Ok(())
+        File::open(folder_of(path))?.sync_all()
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
 /// A file without a name in the folder of this one, where the system has such a thing.
 #[cfg(target_os = "linux")]
 fn nameless(beside: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let folder = beside.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let flags = i32::try_from(rustix::fs::OFlags::TMPFILE.bits()).ok()?;
-    let file = File::options().write(true).custom_flags(flags).open(folder).ok()?;
+    let file = File::options().read(true).write(true).custom_flags(flags).open(folder_of(beside)).ok()?;
     // It gets its name through there.
     Path::new("/proc/self/fd").exists().then_some(file)
 }
@@ -205,6 +208,32 @@ fn nameless(beside: &Path) -> Option<File> {
 #[cfg(not(target_os = "linux"))]
 fn nameless(_: &Path) -> Option<File> {
     None
+}
+
+/// A writer to a file that is empty again.
+pub(super) fn emptied(file: &File) -> io::Result<Box<dyn Write + Send>> {
+    file.set_len(0)?;
+    Ok(Box::new(rewound(file)?))
+}
+
+/// The same file, at its beginning.
+pub(super) fn rewound(file: &File) -> io::Result<File> {
+    let mut file = file.try_clone()?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// A file without a name for bytes on their way, in a folder or, while that is not there, in the nearest one above it.
+pub(super) fn spool_file(near: &Path) -> io::Result<File> {
+    let near = std::path::absolute(near)?;
+    let folder = near.ancestors().find(|folder| folder.is_dir());
+    if let Some(file) = folder.and_then(|folder| nameless(&folder.join("spool"))) {
+        return Ok(file);
+    }
+    let path = std::env::temp_dir().join(format!("anabranch-{}.spool", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }
 
 fn unwritten(path: &Path, error: &io::Error) -> Failure {

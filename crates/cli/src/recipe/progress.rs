@@ -1,35 +1,131 @@
-//! How far a get is, on one line of the terminal that is drawn again and again.
+//! How far a command is, on one line of the terminal that is drawn again and again. Without a terminal nothing is drawn.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Read, Write};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{Event, Heard};
 use anabranch_text::{count, duration, size};
 
-/// Nothing is drawn for what takes no longer.
-const QUIET: Duration = Duration::from_millis(300);
+/// Nothing is drawn for a command that takes no longer.
+const DRAW_AFTER: Duration = Duration::from_millis(300);
 
 /// The line is drawn no more often.
-const EVERY: Duration = Duration::from_millis(100);
+const DRAW_EVERY: Duration = Duration::from_millis(100);
 
 /// Characters of a whole bar.
 const BAR: usize = 30;
 
 /// A line on stderr, cleared when dropped.
-pub(super) struct Progress {
+struct Line {
     began: Instant,
     due: Instant,
     drawn: bool,
+}
+
+impl Line {
+    /// A line, if stderr is a terminal.
+    fn new() -> Option<Line> {
+        let began = SystemClock.now();
+        io::stderr().is_terminal().then(|| Line { began, due: began + DRAW_AFTER, drawn: false })
+    }
+
+    fn draw(&mut self, text: impl FnOnce(Duration) -> String) {
+        let now = SystemClock.now();
+        if now < self.due {
+            return;
+        }
+        self.due = now + DRAW_EVERY;
+        self.drawn = true;
+        let line = format!("\r\x1b[K{}", text(now - self.began));
+        // Nothing is lost when the terminal is gone.
+        let mut stderr = io::stderr().lock();
+        let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if self.drawn {
+            let _ = io::stderr().lock().write_all(b"\r\x1b[K");
+        }
+    }
+}
+
+/// Counts bytes that pass.
+pub(super) struct Meter {
+    line: Option<Line>,
+    verb: &'static str,
+    done: u64,
+    of: Option<u64>,
+}
+
+impl Meter {
+    /// A meter of so many bytes, if that is known. The verb is what happens to them.
+    pub(super) fn new(verb: &'static str, of: Option<u64>) -> Meter {
+        Meter { line: Line::new(), verb, done: 0, of }
+    }
+
+    /// More bytes have passed.
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.done += bytes as u64;
+        if let Some(line) = &mut self.line {
+            line.draw(|took| bytes_line(self.verb, self.done, self.of, took));
+        }
+    }
+}
+
+/// A reader or a writer with a meter.
+pub(super) struct Metered<T> {
+    pub(super) inner: T,
+    pub(super) meter: Meter,
+}
+
+impl<T: Read> Read for Metered<T> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(buffer)?;
+        self.meter.add(len);
+        Ok(len)
+    }
+}
+
+impl<T: Write> Write for Metered<T> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = self.inner.write(bytes)?;
+        self.meter.add(len);
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn bytes_line(verb: &str, done: u64, of: Option<u64>, took: Duration) -> String {
+    let rate = done as f64 / took.as_secs_f64().max(1e-3);
+    let speed = format!("{}/s", size::format(rate as u64));
+    match of.filter(|of| *of > 0) {
+        None => format!("{verb} {}, {speed}, {}", size::format(done), duration::format(took)),
+        Some(of) => {
+            let left = Duration::from_secs_f64((of.saturating_sub(done) as f64 / rate.max(1.0)).ceil());
+            let (bar, done, of) = (bar(done, of), size::format(done), size::format(of));
+            format!("{verb} {bar} {done} of {of}, {speed}, {} left", duration::format(left))
+        }
+    }
+}
+
+/// How many recipes are computed for a get.
+pub(super) struct Computing {
+    line: Line,
     computed: u64,
     of: u64,
     failed: u64,
 }
 
-impl Progress {
-    pub(super) fn new() -> Progress {
-        let began = SystemClock.now();
-        Progress { began, due: began + QUIET, drawn: false, computed: 0, of: 0, failed: 0 }
+impl Computing {
+    /// The line of a get, if stderr is a terminal.
+    pub(super) fn new() -> Option<Computing> {
+        Line::new().map(|line| Computing { line, computed: 0, of: 0, failed: 0 })
     }
 
     /// Something happened.
@@ -42,38 +138,15 @@ impl Progress {
             // Each was one of these, most likely a computed one.
             Heard::Lost(count) => self.computed += count,
         }
-        let (done, of) = (self.computed, self.of);
-        self.draw(|| match of {
-            0 => format!("computing: {} so far", count(done, "recipe")),
-            _ => format!("computing {} {done} of {of} recipes", bar(done, of)),
+        let (done, of, failed) = (self.computed, self.of, self.failed);
+        self.line.draw(|took| {
+            let line = match of {
+                0 => format!("computing: {} so far", count(done, "recipe")),
+                _ => format!("computing {} {done} of {of} recipes", bar(done, of)),
+            };
+            let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+            format!("{line}{failed}, {}", duration::format(took))
         });
-    }
-
-    /// So many bytes of those wanted are written.
-    pub(super) fn written(&mut self, bytes: u64, of: u64) {
-        self.draw(|| format!("writing {} {} of {}", bar(bytes, of), size::format(bytes), size::format(of)));
-    }
-
-    fn draw(&mut self, line: impl FnOnce() -> String) {
-        let now = SystemClock.now();
-        if now < self.due {
-            return;
-        }
-        self.due = now + EVERY;
-        self.drawn = true;
-        let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        let line = format!("\r\x1b[K{}{failed}, {}", line(), duration::format(now - self.began));
-        // Nothing is lost when the terminal is gone.
-        let mut stderr = io::stderr().lock();
-        let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.drawn {
-            let _ = io::stderr().lock().write_all(b"\r\x1b[K");
-        }
     }
 }
 
@@ -84,12 +157,23 @@ fn bar(done: u64, of: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::bar;
+    use super::*;
 
     #[test]
     fn bars_are_of_one_length() {
         assert_eq!(bar(0, 0), format!("[{}]", " ".repeat(30)));
         assert_eq!(bar(1, 2), format!("[{}{}]", "=".repeat(15), " ".repeat(15)));
         assert_eq!(bar(5, 2), format!("[{}]", "=".repeat(30)));
+    }
+
+    #[test]
+    fn bytes_have_a_rate_and_the_time_that_is_left() {
+        let took = Duration::from_secs(2);
+        assert_eq!(bytes_line("writing", 8 << 20, None, took), "writing 8 MiB, 4 MiB/s, 2 s");
+        assert_eq!(
+            bytes_line("reading", 8 << 20, Some(32 << 20), took),
+            "reading [========                      ] 8 MiB of 32 MiB, 4 MiB/s, 6 s left"
+        );
+        assert_eq!(bytes_line("reading", 0, Some(0), took), "reading 0 bytes, 0 bytes/s, 2 s");
     }
 }

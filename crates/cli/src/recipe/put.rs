@@ -6,7 +6,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::at::{At, Missing};
-use super::{pour, show};
+use super::input::Input;
+use super::show;
 use crate::failure::Failure;
 use crate::out;
 
@@ -42,11 +43,12 @@ impl Put {
             return Err(Failure::Wrong("--ref names one blob; put the files one by one".to_owned()));
         }
         // All or none, as far as one can tell before: nobody learns the addresses of some.
-        self.files.iter().try_for_each(|file| pour::look(file))?;
-        self.at.run(Missing::Make, async |backend| {
+        let inputs = self.files.iter().map(|file| Ok((file, Input::open(file, &self.at.folder())?)));
+        let inputs = inputs.collect::<Result<Vec<_>, Failure>>()?;
+        self.at.run_until("stopped; nothing of the unfinished file is kept", Missing::Make, async |backend| {
             let mut kept = Vec::new();
-            for file in &self.files {
-                let put = backend.put(pour::open(file)?).await?;
+            for (file, input) in &inputs {
+                let put = backend.put(input).await?;
                 if let Some(name) = &self.reference {
                     backend.set_ref(name, Some(put.address)).await?;
                 }

@@ -91,7 +91,9 @@ impl OfName {
     fn get(self) -> Result<(), Failure> {
         self.at.run(Missing::Refuse, async |backend| {
             let now = backend.history(&self.name).await?.last().copied();
-            let address = now.and_then(|now| now.address).ok_or_else(|| nothing(&self.name))?;
+            let Some(address) = now.and_then(|now| now.address) else {
+                return Err(backend.nothing_named(&self.name).await);
+            };
             match self.json {
                 true => show::json(&json!({"name": self.name, "address": address.to_string()})),
                 false => out::data(&format!("{address}\n")),
@@ -103,7 +105,7 @@ impl OfName {
         self.at.run(Missing::Refuse, async |backend| {
             let history = backend.history(&self.name).await?;
             if history.is_empty() {
-                return Err(nothing(&self.name));
+                return Err(backend.nothing_named(&self.name).await);
             }
             let newest_first = history.iter().rev();
             if self.json {
@@ -124,7 +126,9 @@ impl OfName {
     fn drop(self) -> Result<(), Failure> {
         self.at.run(Missing::Refuse, async |backend| {
             let now = backend.history(&self.name).await?.last().copied();
-            let address = now.and_then(|now| now.address).ok_or_else(|| nothing(&self.name))?;
+            let Some(address) = now.and_then(|now| now.address) else {
+                return Err(backend.nothing_named(&self.name).await);
+            };
             backend.set_ref(&self.name, None).await?;
             if self.json {
                 return show::json(&json!({"name": self.name, "was": address.to_string()}));
@@ -150,8 +154,4 @@ impl List {
             show::table(&table, refs.len(), "no names yet; `anabranch recipe ref set NAME TARGET` makes one")
         })
     }
-}
-
-fn nothing(name: &str) -> Failure {
-    Failure::of(format!("nothing is named {name:?}; `anabranch recipe ref list` lists names"))
 }

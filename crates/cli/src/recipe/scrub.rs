@@ -30,31 +30,36 @@ pub(crate) struct Scrub {
 
 impl Scrub {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
-            let found = backend.scrub(self.mib_per_second.map(|mib| mib << 20)).await?;
-            let is_fine = found.damaged.is_empty() && found.unreadable.is_empty() && found.index.is_none();
-            if self.json {
-                show::json(&json!({
-                    "records": found.records, "files": found.files, "bytes": found.bytes,
-                    "damaged": show::addresses(&found.damaged), "unreadable": found.unreadable.len(),
-                    "index": found.index,
-                }))?;
-            } else {
-                let damaged = show::addresses(&found.damaged);
-                out::data(&damaged.iter().map(|address| format!("{address}\n")).collect::<String>())?;
-                let (records, files) = (count(found.records, "record"), count(found.files, "large blob"));
-                out::note(&format!("read {records} and {files}, {}", size::format(found.bytes)));
-                out::note(&match is_fine {
-                    true => "all is well".to_owned(),
-                    false => format!(
-                        "{} damaged, {} unreadable; the index is {}",
-                        count(found.damaged.len(), "value"),
-                        count(found.unreadable.len(), "stretch of the log"),
-                        found.index.as_deref().unwrap_or("fine"),
-                    ),
-                });
-            }
-            if is_fine { Ok(()) } else { Err(Failure::Reported) }
-        })
+        self.at.run_until(
+            "stopped; damage that was found so far is in quarantine",
+            Missing::Refuse,
+            async |backend| {
+                let found = backend.scrub(self.mib_per_second.map(|mib| mib << 20)).await?;
+                let is_fine =
+                    found.damaged.is_empty() && found.unreadable.is_empty() && found.index.is_none();
+                if self.json {
+                    show::json(&json!({
+                        "records": found.records, "files": found.files, "bytes": found.bytes,
+                        "damaged": show::addresses(&found.damaged), "unreadable": found.unreadable.len(),
+                        "index": found.index,
+                    }))?;
+                } else {
+                    let damaged = show::addresses(&found.damaged);
+                    out::data(&damaged.iter().map(|address| format!("{address}\n")).collect::<String>())?;
+                    let (records, files) = (count(found.records, "record"), count(found.files, "large blob"));
+                    out::note(&format!("read {records} and {files}, {}", size::format(found.bytes)));
+                    out::note(&match is_fine {
+                        true => "all is well".to_owned(),
+                        false => format!(
+                            "{} damaged, {} unreadable; the index is {}",
+                            count(found.damaged.len(), "value"),
+                            count(found.unreadable.len(), "stretch of the log"),
+                            found.index.as_deref().unwrap_or("fine"),
+                        ),
+                    });
+                }
+                if is_fine { Ok(()) } else { Err(Failure::Reported) }
+            },
+        )
     }
 }

@@ -15,14 +15,14 @@ pub(super) fn json(value: &Json) -> Result<(), Failure> {
     out::data(&format!("{value:#}\n"))
 }
 
-/// Facts, a line each: for people a table without a head.
+/// Facts, one per line: a table without a head.
 pub(super) fn facts(facts: &[(&str, String)]) -> Result<(), Failure> {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let line = |(name, fact): &(&str, String)| format!("{name:<width$}  {fact}").trim_end().to_owned() + "\n";
     out::data(&facts.iter().map(line).collect::<String>())
 }
 
-/// Addresses, one a line; or as JSON.
+/// Addresses as text.
 pub(super) fn addresses(addresses: &[Address]) -> Vec<String> {
     addresses.iter().map(Address::to_string).collect()
 }
@@ -60,7 +60,8 @@ pub(super) fn source_json(source: Source) -> Json {
     }
 }
 
-/// A parameter as JSON; bytes and numbers that JSON lacks as a table that recipe files read the same.
+/// A parameter as JSON, for people: infinities and NaN become text, and a map whose only entry is `base64` or `hex` looks
+/// like bytes.
 pub(super) fn value_json(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,

@@ -6,7 +6,6 @@ use clap::Args;
 use serde_json::{Value as Json, json};
 
 use super::at::{At, Missing};
-use super::backend::Backend;
 use super::show;
 use crate::failure::Failure;
 
@@ -25,7 +24,7 @@ impl Status {
         self.at.run(Missing::Refuse, async |backend| {
             let status = backend.status().await?;
             let store = &status.store;
-            let is_remote = matches!(backend, Backend::Remote(_));
+            let is_remote = backend.is_remote();
             if self.json {
                 let mut json = json!({
                     "recipes": store.derivations, "memos": store.memos, "blobs": store.blobs,

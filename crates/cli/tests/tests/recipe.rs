@@ -245,6 +245,22 @@ fn links_and_devices_stay_what_they_are() {
         }
     }
     assert!(std::fs::read(folder.join("meant")).unwrap().starts_with(b"anabranch archive"));
+    std::fs::create_dir(folder.join("below")).unwrap();
+    for (link, to) in
+        [("dangling", "below/missing"), ("twice", "dangling"), ("nowhere", "gone/missing"), ("loop", "loop")]
+    {
+        std::os::unix::fs::symlink(to, folder.join(link)).unwrap();
+    }
+    let said = recipe(&folder, "get page -o twice");
+    assert_eq!(said.code, 0, "{}", said.shown());
+    assert!(folder.join("twice").is_symlink() && folder.join("dangling").is_symlink());
+    let value = std::fs::read_to_string(folder.join("below/missing")).unwrap();
+    assert_eq!(value, recipe(&folder, "get page").stdout);
+    for link in ["nowhere", "loop"] {
+        let said = recipe(&folder, &format!("get page -o {link}"));
+        assert!(said.code == 1 && said.stderr.contains(&format!("cannot write {link}")), "{}", said.shown());
+        assert!(folder.join(link).is_symlink());
+    }
 }
 
 #[test]
@@ -255,6 +271,111 @@ fn files_are_put_all_or_none() {
     assert_eq!(said.code, 1);
     assert!(said.stderr.contains("cannot read another"), "{}", said.stderr);
     assert!(!folder.join(".anabranch").exists());
+}
+
+#[test]
+fn the_store_of_a_folder_above_is_found() {
+    let folder = empty("recipe_above");
+    let below = folder.join("one/two");
+    std::fs::create_dir_all(&below).unwrap();
+    std::fs::write(folder.join("a.txt"), "ab").unwrap();
+    let said = recipe(&folder, "put a.txt --ref a");
+    assert_eq!(said.stderr, format!("made a new store in {}\n", folder.join(".anabranch").display()));
+    assert_eq!(recipe(&below, "get a").stdout, "ab");
+    assert_eq!(recipe(&below, "put ../../a.txt").stderr, "", "no other store is made");
+    let said = recipe(&below, "put ../../a.txt --data own");
+    assert_eq!(said.stderr, format!("made a new store in {}\n", below.join("own").display()));
+    std::fs::rename(below.join("own"), below.join(".anabranch")).unwrap();
+    assert_eq!(recipe(&below, "get a").code, 1, "the nearest one is meant");
+}
+
+#[test]
+fn files_of_a_recipe_file_are_in_its_folder() {
+    let folder = empty("recipe_outside");
+    std::fs::create_dir_all(folder.join("inner/deep")).unwrap();
+    for file in ["secret.txt", "inner/own.txt", "inner/deep/own.txt"] {
+        std::fs::write(folder.join(file), file).unwrap();
+    }
+    std::os::unix::fs::symlink("../secret.txt", folder.join("inner/link.txt")).unwrap();
+    let file = |name: &str| format!("[blob.a]\nfile = {name:?}\nref = true\n");
+    let absolute = folder.join("secret.txt");
+    for outside in ["../secret.txt", "link.txt", "deep/../../secret.txt", absolute.to_str().unwrap()] {
+        std::fs::write(folder.join("inner/outside.toml"), file(outside)).unwrap();
+        let said = recipe(&folder, "add --file inner/outside.toml");
+        assert!(
+            said.code == 1 && said.stderr.contains("is outside of the recipe file's folder"),
+            "{}",
+            said.shown()
+        );
+        assert!(!folder.join(".anabranch").exists());
+    }
+    for inside in ["own.txt", "deep/own.txt", "deep/../own.txt"] {
+        std::fs::write(folder.join("inner/inside.toml"), file(inside)).unwrap();
+        let said = recipe(&folder, "add --file inner/inside.toml");
+        assert_eq!(said.code, 0, "{}", said.shown());
+        let said = recipe(&folder.join("inner"), "add --file inside.toml");
+        assert_eq!(said.code, 0, "{}", said.shown());
+    }
+    let said = recipe(&folder, "add --file inner/outside.toml --allow-files-outside");
+    assert_eq!(said.code, 0, "{}", said.shown());
+    assert_eq!(recipe(&folder, "get a").stdout, "secret.txt");
+}
+
+#[test]
+fn names_and_functions_that_were_meant_are_told() {
+    let folder = empty("recipe_meant");
+    std::fs::write(folder.join("graph.toml"), "[blob.total]\ntext = \"7\"\n").unwrap();
+    std::fs::write(folder.join("report.csv"), "a,b\n").unwrap();
+    let commands = [
+        "add --file graph.toml",
+        "get total",
+        "put report.csv --ref report",
+        "get reprot",
+        "ref get reprot",
+        "add concat -i report",
+        "add contact -i report",
+        "add concat/1.0.0 -i report -i report.csv --ref both",
+        "add concat/1.0.0 -i report -i missing.csv",
+        "functions concta",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/meant.txt"]);
+    let listed = recipe(&folder, "functions rep").stdout;
+    assert!(listed.contains("repeat/1.0.0") && listed.contains("replace/1.0.0"), "{listed}");
+    assert!(!recipe(&folder, "functions").stdout.contains('…'), "nothing is cut in a pipe");
+}
+
+#[test]
+fn graphs_are_shown_and_explained_without_computing() {
+    let folder = with_example("recipe_look");
+    std::fs::write(folder.join("wrong.toml"), "[recipe.a]\nfunction = \"concta/1.0.0\"\n").unwrap();
+    let missing = "0".repeat(64);
+    let dangling = format!("add concat/1.0.0 -i {missing} -i page --ref dangling");
+    let commands = [
+        "check page.toml",
+        "check wrong.toml page.toml",
+        "tree page.gz",
+        "explain page.gz",
+        "get page -o page.txt",
+        "explain page.gz",
+        "explain page",
+        dangling.as_str(),
+        "explain dangling",
+        "tree dangling --most 2",
+        "explain page --json",
+    ];
+    check(&folder, &commands, &expect_file!["recipe_said/look.txt"]);
+    let tree = recipe(&folder, "tree page").stdout;
+    let first = tree.lines().nth(2).unwrap();
+    assert!(
+        first.starts_with("concat/1.0.0 ") && first.contains("365 bytes  stored, computed in "),
+        "{tree}"
+    );
+    let tree = recipe(&folder, "tree page --json").stdout;
+    let tree: serde_json::Value = serde_json::from_str(&tree).unwrap();
+    assert_eq!(
+        (&tree[0]["value"], &tree[0]["size"], &tree[1]["depth"]),
+        (&"stored".into(), &365.into(), &1.into())
+    );
 }
 
 #[test]

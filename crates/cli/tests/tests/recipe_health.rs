@@ -122,7 +122,7 @@ fn copy_all(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             fs::create_dir_all(&to).unwrap();
             copy_all(&entry.path(), &to);
-        } else {
+        } else if entry.file_type().unwrap().is_file() {
             fs::copy(entry.path(), to).unwrap();
         }
     }

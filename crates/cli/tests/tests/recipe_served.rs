@@ -63,7 +63,7 @@ impl Server {
     }
 }
 
-fn noise(len: usize) -> Vec<u8> {
+pub(crate) fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut noise = Vec::with_capacity(len + 8);
     while noise.len() < len {

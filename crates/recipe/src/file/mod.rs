@@ -82,6 +82,16 @@ pub enum FileBytes {
     At(PathBuf),
 }
 
+/// Whether a recipe file may name files outside of its folder. A file from a stranger could name secrets, which would
+/// then be stored on a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilesOutside {
+    /// It is an error.
+    Refuse,
+    /// They are read.
+    Accept,
+}
+
 /// A recipe of a recipe file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileRecipe {
@@ -119,6 +129,7 @@ impl RecipeFile {
         path: &Path,
         functions: &Functions,
         unknown: UnknownFunction,
+        outside: FilesOutside,
     ) -> Result<RecipeFile, Problems> {
         let name = path.display().to_string();
         let whole = |what: String, help: &str| Problems::from(Problem::new(&name, what).help(help));
@@ -132,11 +143,11 @@ impl RecipeFile {
         let text = std::fs::read_to_string(path)
             .map_err(|error| whole(format!("cannot be read: {error}"), "name a recipe file that is there"))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::parse_in(folder, &name, &text, format, &(functions, unknown))
+        Self::parse_in(&read::Folder { path: folder, outside }, &name, &text, format, &(functions, unknown))
     }
 
-    /// Checks the text of a recipe file, whose name is for what is said about it. Files that it names are relative to
-    /// the current folder.
+    /// Checks the text of a recipe file, whose name is for messages. Files that it names are relative to the current
+    /// folder, and in it or below.
     pub fn parse(
         name: &str,
         text: &str,
@@ -144,11 +155,12 @@ impl RecipeFile {
         functions: &Functions,
         unknown: UnknownFunction,
     ) -> Result<RecipeFile, Problems> {
-        Self::parse_in(Path::new(""), name, text, format, &(functions, unknown))
+        let folder = read::Folder { path: Path::new(""), outside: FilesOutside::Refuse };
+        Self::parse_in(&folder, name, text, format, &(functions, unknown))
     }
 
     fn parse_in(
-        folder: &Path,
+        folder: &read::Folder<'_>,
         name: &str,
         text: &str,
         format: FileFormat,

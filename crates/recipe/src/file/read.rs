@@ -1,13 +1,13 @@
 //! From a tree to entries: fields, types and values are right after this, names are not looked up yet.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, Value};
 use anabranch_document::{Key, Node, Notes, Span, Table, Tree};
 use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 
-use super::FileBytes;
+use super::{FileBytes, FilesOutside};
 use crate::recipe::FunctionId;
 
 /// A blob or a recipe, as it is declared.
@@ -39,11 +39,44 @@ pub(super) enum Input {
     Address(Address),
 }
 
+/// The folder that files are relative to.
+pub(super) struct Folder<'a> {
+    pub path: &'a Path,
+    pub outside: FilesOutside,
+}
+
+impl Folder<'_> {
+    /// A file to read; if it cannot be read, why and what to do about it.
+    fn file(&self, name: &str) -> Result<PathBuf, (String, &'static str)> {
+        let path = self.path.join(name);
+        let relative = "files are relative to the recipe file";
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => return Err((format!("`{}`: not a file", path.display()), relative)),
+            Err(error) => return Err((format!("`{}`: {error}", path.display()), relative)),
+        }
+        if self.outside == FilesOutside::Refuse && !self.has(&path) {
+            let help = "move it beside the recipe file or below; if you trust the file, add it with --allow-files-outside";
+            return Err((format!("`{}` is outside of the recipe file's folder", path.display()), help));
+        }
+        Ok(path)
+    }
+
+    /// Whether a file is in the folder or below, by whatever links.
+    fn has(&self, file: &Path) -> bool {
+        let folder = if self.path == Path::new("") { Path::new(".") } else { self.path };
+        match (file.canonicalize(), folder.canonicalize()) {
+            (Ok(file), Ok(folder)) => file.starts_with(folder),
+            _ => false,
+        }
+    }
+}
+
 /// How an input begins that is a named reference of the store.
 const REFERENCE: &str = "ref:";
 
 /// The blobs and recipes of a file.
-pub(super) fn entries(table: Table, folder: &Path, notes: &mut Notes<'_>) -> Vec<Entry> {
+pub(super) fn entries(table: Table, folder: &Folder<'_>, notes: &mut Notes<'_>) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (key, node) in table {
         let is_blob = match key.name.as_str() {
@@ -79,7 +112,7 @@ fn check_name(key: &Key, notes: &mut Notes<'_>) {
     }
 }
 
-fn blob(key: &Key, fields: Table, folder: &Path, notes: &mut Notes<'_>) -> (What, Option<String>) {
+fn blob(key: &Key, fields: Table, folder: &Folder<'_>, notes: &mut Notes<'_>) -> (What, Option<String>) {
     const WAYS: &str = "`text`, `file`, `base64` or `hex`";
     let (mut found, mut count, mut reference) = (None, 0, None);
     for (field, node) in fields {
@@ -106,23 +139,16 @@ fn blob(key: &Key, fields: Table, folder: &Path, notes: &mut Notes<'_>) -> (What
     (What::Blob(found.unwrap_or(FileBytes::Here(Bytes::new()))), reference)
 }
 
-fn bytes(how: &str, text: &str, at: &Span, folder: &Path, notes: &mut Notes<'_>) -> Option<FileBytes> {
+fn bytes(how: &str, text: &str, at: &Span, folder: &Folder<'_>, notes: &mut Notes<'_>) -> Option<FileBytes> {
     match how {
         "text" => Some(FileBytes::Here(text.to_owned().into())),
-        "file" => {
-            let path = folder.join(text);
-            let problem = match std::fs::metadata(&path) {
-                Ok(found) if found.is_file() => return Some(FileBytes::At(path)),
-                Ok(_) => "not a file".to_owned(),
-                Err(error) => error.to_string(),
-            };
-            notes.note(
-                at,
-                format!("`{}`: {problem}", path.display()),
-                "files are relative to the recipe file",
-            );
-            None
-        }
+        "file" => match folder.file(text) {
+            Ok(path) => Some(FileBytes::At(path)),
+            Err((problem, help)) => {
+                notes.note(at, problem, help);
+                None
+            }
+        },
         how => decoded(how, text, at, notes).map(FileBytes::Here),
     }
 }

@@ -1,5 +1,6 @@
 //! The other end of our own service: what a program calls that has no executor itself.
 
+mod socket;
 mod streams;
 
 use std::sync::Arc;
@@ -9,9 +10,11 @@ use anabranch_content::{Address, Collect, Collected, Imported, Memo, NameChange,
 use anabranch_recipe::{Added, Draft, Invalidate, Invalidated, Recipe, Signature, Status, UnknownFunction};
 use bytes::Bytes;
 use futures_util::Stream;
+use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 
+use socket::Connected;
 pub use streams::{Exporting, Got, Hearing, Many, Piece};
 
 use crate::proto::recipes as proto;
@@ -30,6 +33,12 @@ pub enum Error {
         /// Why.
         #[source]
         cause: Arc<tonic::transport::Error>,
+    },
+    /// The connection broke before the call was answered.
+    #[error("the connection to the server broke: {cause}")]
+    Broken {
+        /// What broke it.
+        cause: String,
     },
     /// The server refused, or failed.
     #[error("{message}")]
@@ -51,10 +60,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// What kind of failure the server says it is.
+    /// The kind of failure that the server reports; a broken connection is `Unavailable`.
     pub fn code(&self) -> Option<Code> {
         match self {
             Error::Call { code, .. } => Some(*code),
+            Error::Broken { .. } => Some(Code::Unavailable),
             _ => None,
         }
     }
@@ -62,11 +72,10 @@ impl Error {
 
 impl From<tonic::Status> for Error {
     fn from(status: tonic::Status) -> Error {
-        let message = match first_cause(&status) {
-            Some(cause) => format!("the connection to the server broke: {cause}"),
-            None => status.message().to_owned(),
-        };
-        Error::Call { code: status.code(), message }
+        match first_cause(&status) {
+            Some(cause) => Error::Broken { cause },
+            None => Error::Call { code: status.code(), message: status.message().to_owned() },
+        }
     }
 }
 
@@ -120,22 +129,37 @@ const MESSAGE_MOST: usize = 256 << 20;
 /// Bytes that may be under way to here unread, of one call and of all; more only costs memory.
 const WINDOWS: [u32; 2] = [2 << 20, 8 << 20];
 
+fn configured(endpoint: Endpoint) -> Endpoint {
+    endpoint
+        .connect_timeout(CONNECT_WITHIN)
+        .http2_keep_alive_interval(SILENT_MOST)
+        .keep_alive_timeout(SILENT_MOST)
+        .initial_stream_window_size(WINDOWS[0])
+        .initial_connection_window_size(WINDOWS[1])
+}
+
 impl Client {
     /// Connects to a server, `http://host:port`.
     pub async fn connect(url: &str) -> Result<Client, Error> {
         let failed = |cause| Error::Connect { url: url.to_owned(), cause: Arc::new(cause) };
-        let endpoint = Endpoint::from_shared(url.to_owned())
-            .map_err(failed)?
-            .connect_timeout(CONNECT_WITHIN)
-            .http2_keep_alive_interval(SILENT_MOST)
-            .keep_alive_timeout(SILENT_MOST)
-            .initial_stream_window_size(WINDOWS[0])
-            .initial_connection_window_size(WINDOWS[1]);
-        let channel = endpoint.connect().await.map_err(failed)?;
+        let endpoint = configured(Endpoint::from_shared(url.to_owned()).map_err(failed)?);
+        Ok(Client::on(endpoint.connect().await.map_err(failed)?))
+    }
+
+    /// A client on a connected Unix socket. It does not connect again: once the socket is closed, every call fails with
+    /// [`Error::Broken`].
+    pub async fn over_socket(socket: UnixStream) -> Result<Client, Error> {
+        // The host of the URL is sent with each call; the socket decides where calls go.
+        let failed = |cause| Error::Connect { url: "the socket".to_owned(), cause: Arc::new(cause) };
+        let endpoint = configured(Endpoint::from_static("http://localhost"));
+        Ok(Client::on(endpoint.connect_with_connector(Connected(Some(socket))).await.map_err(failed)?))
+    }
+
+    fn on(channel: Channel) -> Client {
         let recipes = RecipesClient::new(channel)
             .max_decoding_message_size(MESSAGE_MOST)
             .max_encoding_message_size(MESSAGE_MOST);
-        Ok(Client { recipes })
+        Client { recipes }
     }
 
     /// Keeps bytes; durable when answered.

@@ -1,0 +1,147 @@
+//! `anabranch recipe explain`.
+
+use std::collections::HashSet;
+
+use anabranch_content::Address;
+use anabranch_recipe::Functions;
+use anabranch_text::{count, size};
+use clap::Args;
+use serde_json::json;
+
+use super::at::{At, Missing};
+use super::backend::Backend;
+use super::node::{Node, Value};
+use super::show;
+use crate::failure::Failure;
+use crate::out;
+use crate::table::Table;
+
+pub(super) const HELP: &str = "\
+stdout: the recipes that a get would compute now, in an order in which they could be computed, and
+why. stderr: a summary, and the reasons for which the get would fail. Nothing is computed.
+
+  anabranch recipe explain page
+
+Exit codes: 0 fine, also if the get would fail; 1 not found or failed; 2 wrong usage; 3 fine, but data
+that had been acknowledged was lost (the log says what).";
+
+/// Says what a get would compute.
+#[derive(Args)]
+pub(crate) struct Explain {
+    /// An address or a name.
+    #[arg(value_name = "TARGET")]
+    target: String,
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The most recipes that are looked at.
+const RECIPES_MOST: usize = 100_000;
+
+/// The work of a get.
+#[derive(Default)]
+struct Work {
+    /// The recipes to compute, each behind those that it reads.
+    computed: Vec<Step>,
+    /// Values that are read as they are, and their bytes.
+    stored: usize,
+    stored_bytes: u64,
+    /// Why the get would fail.
+    faults: Vec<String>,
+}
+
+struct Step {
+    address: Address,
+    function: String,
+    why: &'static str,
+}
+
+impl Explain {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let root = backend.find(&self.target).await?;
+            let work = find_work(backend, root).await?;
+            if self.json {
+                let step = |step: &Step| {
+                    json!({"address": step.address.to_string(), "function": step.function, "why": step.why})
+                };
+                return show::json(&json!({
+                    "computed": work.computed.iter().map(step).collect::<Vec<_>>(),
+                    "stored": work.stored, "stored_bytes": work.stored_bytes, "faults": work.faults,
+                }));
+            }
+            let mut table = Table::new(["function", "address", "why"]).whole_in_pipes();
+            for step in &work.computed {
+                table.row([step.function.as_str(), &step.address.to_string(), step.why]);
+            }
+            if !work.computed.is_empty() {
+                out::data(&table.text(0))?;
+            }
+            work.faults.iter().for_each(|fault| out::note(&format!("the get would fail: {fault}")));
+            let computed = match work.computed.len() {
+                0 => "nothing".to_owned(),
+                recipes => count(recipes, "recipe"),
+            };
+            let (values, bytes) = (count(work.stored, "stored value"), size::format(work.stored_bytes));
+            out::note(&format!("a get would compute {computed} and read {values}, {bytes}"));
+            Ok(())
+        })
+    }
+}
+
+/// Walks from a recipe to values that are stored, depth first.
+async fn find_work(backend: &Backend, root: Address) -> Result<Work, Failure> {
+    enum Visit {
+        Enter(Address, Option<Address>),
+        Leave(Step),
+    }
+    let functions = Functions::builtin();
+    let mut work = Work::default();
+    let mut seen = HashSet::new();
+    let mut waiting = vec![Visit::Enter(root, None)];
+    while let Some(visit) = waiting.pop() {
+        let (address, reader) = match visit {
+            Visit::Enter(address, reader) => (address, reader),
+            Visit::Leave(step) => {
+                work.computed.push(step);
+                continue;
+            }
+        };
+        if !seen.insert(address) {
+            continue;
+        }
+        if seen.len() > RECIPES_MOST {
+            return Err(Failure::of(format!("more than {RECIPES_MOST} recipes and blobs")));
+        }
+        let mut stored = |size: u64| {
+            work.stored += 1;
+            work.stored_bytes += size;
+        };
+        let (recipe, why) = match Node::find(backend, address).await? {
+            Node::Blob { size } => {
+                stored(size);
+                continue;
+            }
+            Node::Recipe { value: Value::Stored(memo), .. } => {
+                stored(memo.size);
+                continue;
+            }
+            Node::Missing => {
+                let reader = reader.map(|reader| format!(", which {reader} reads,")).unwrap_or_default();
+                work.faults.push(format!("{address}{reader} is neither a blob nor a recipe here"));
+                continue;
+            }
+            Node::Recipe { recipe, value: Value::Evicted } => (recipe, "its value was evicted"),
+            Node::Recipe { recipe, .. } => (recipe, "not computed before, or invalidated"),
+        };
+        if !backend.is_remote() && functions.get(&recipe.function).is_none() {
+            work.faults.push(format!("function `{}` of {address} is not known here", recipe.function));
+        }
+        waiting.push(Visit::Leave(Step { address, function: recipe.function.to_string(), why }));
+        waiting.extend(recipe.inputs.iter().rev().map(|input| Visit::Enter(*input, Some(address))));
+    }
+    Ok(work)
+}

@@ -1,0 +1,113 @@
+//! The bytes that a command reads: a file, or what came through a pipe, which is kept so that it can be read again.
+
+use std::fs::File;
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::pour;
+use super::progress::{Meter, Metered};
+use crate::failure::Failure;
+
+/// Bytes that can be read from their beginning any number of times.
+pub(super) enum Input {
+    File { path: PathBuf, len: u64 },
+    Memory(Bytes),
+    Spool { file: Arc<File>, len: u64 },
+}
+
+/// So many bytes of a pipe are kept in memory, more in a file without a name.
+const MEMORY_MOST: usize = 1 << 20;
+
+impl Input {
+    /// An input by its path; `-` is stdin. A pipe is read to its end, before any store is opened: its writer may need
+    /// the same store. `near` is a folder, perhaps not there yet, on the disk that the bytes go to.
+    pub(super) fn open(path: &Path, near: &Path) -> Result<Input, Failure> {
+        if path == Path::new("-") {
+            return spool(io::stdin().lock(), near).map_err(|error| unread(Path::new("stdin"), &error));
+        }
+        let found = std::fs::metadata(path).map_err(|error| unread(path, &error))?;
+        if found.is_dir() {
+            return Err(Failure::of(format!("{} is a folder; name files", path.display())));
+        }
+        if found.is_file() {
+            return Ok(Input::File { path: path.to_owned(), len: found.len() });
+        }
+        let pipe = File::open(path).map_err(|error| unread(path, &error))?;
+        spool(pipe, near).map_err(|error| unread(path, &error))
+    }
+
+    /// How many bytes there are. A file can still grow.
+    fn len(&self) -> u64 {
+        match self {
+            Input::File { len, .. } | Input::Spool { len, .. } => *len,
+            Input::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Reads all bytes from the beginning, and shows on a terminal how far that is.
+    pub(super) fn reader(&self) -> Result<Metered<Box<dyn Read + Send>>, Failure> {
+        Ok(Metered { inner: self.bytes()?, meter: Meter::new("reading", Some(self.len())) })
+    }
+
+    fn bytes(&self) -> Result<Box<dyn Read + Send>, Failure> {
+        match self {
+            Input::File { path, .. } => Ok(Box::new(File::open(path).map_err(|error| unread(path, &error))?)),
+            Input::Memory(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),
+            Input::Spool { file, .. } => Ok(Box::new(SpoolReader { file: Arc::clone(file), at: 0 })),
+        }
+    }
+}
+
+struct SpoolReader {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for SpoolReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.file.read_at(buffer, self.at)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}
+
+fn spool(from: impl Read, near: &Path) -> io::Result<Input> {
+    let mut from = Metered { inner: from, meter: Meter::new("receiving", None) };
+    let mut start = Vec::new();
+    from.by_ref().take(MEMORY_MOST as u64).read_to_end(&mut start)?;
+    if start.len() < MEMORY_MOST {
+        return Ok(Input::Memory(start.into()));
+    }
+    let mut file = pour::spool_file(near)?;
+    file.write_all(&start)?;
+    let len = start.len() as u64 + io::copy(&mut from, &mut file)?;
+    Ok(Input::Spool { file: Arc::new(file), len })
+}
+
+fn unread(path: &Path, error: &io::Error) -> Failure {
+    Failure::of(format!("cannot read {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spool_is_read_again_from_its_beginning() {
+        let near = std::env::temp_dir().join("anabranch-no-such-folder");
+        for len in [0, 1, MEMORY_MOST - 1, MEMORY_MOST, 3 * MEMORY_MOST + 7] {
+            let given: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+            let input = spool(&given[..], &near).unwrap();
+            assert_eq!(input.len(), len as u64);
+            for _ in 0..2 {
+                let mut read = Vec::new();
+                input.reader().unwrap().read_to_end(&mut read).unwrap();
+                assert!(read == given, "{len}");
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Ctrl-C (SIGINT) while a command works on a store.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::clock::{Clock as _, SystemClock};
+use futures_util::future::{Either, select};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::failure::Failure;
+use crate::out;
+
+/// How long a command may take to end after Ctrl-C.
+const END_WITHIN: Duration = Duration::from_secs(1);
+
+/// Listens for Ctrl-C from its making on.
+pub(super) struct Interrupt {
+    pressed: Arc<Notify>,
+    _task: JoinSet<()>,
+}
+
+impl Interrupt {
+    /// Begins to listen. The message says what Ctrl-C leaves behind, and is shown at once.
+    pub(super) fn listen(runtime: &Runtime, message: &str) -> Result<Interrupt, Failure> {
+        let _inside = runtime.enter();
+        let mut signals = signal(SignalKind::interrupt())
+            .map_err(|error| Failure::of(format!("cannot listen for Ctrl-C: {error}")))?;
+        let pressed = Arc::new(Notify::new());
+        let (notify, message) = (Arc::clone(&pressed), message.to_owned());
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            signals.recv().await;
+            out::note(&message);
+            notify.notify_one();
+            let second = pin!(signals.recv());
+            select(second, SystemClock.sleep_until(SystemClock.now() + END_WITHIN)).await;
+            end_now();
+        });
+        Ok(Interrupt { pressed, _task: task })
+    }
+
+    /// Does work until Ctrl-C is pressed.
+    pub(super) async fn or<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        match select(pin!(work), pin!(self.pressed.notified())).await {
+            Either::Left((result, _)) => result,
+            Either::Right(_) => Err(Failure::Interrupted),
+        }
+    }
+}
+
+/// Ends a process whose main thread waits in a system call, mostly for the reader of its output.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the main thread cannot return, and the store needs no guard: it survives kill -9"
+)]
+fn end_now() {
+    std::process::exit(130);
+}

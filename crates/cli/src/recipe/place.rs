@@ -1,0 +1,124 @@
+//! Opening a store: this process becomes its owner, or a client of the process that owns it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anabranch_content::{Config, Error as StoreError, Store};
+use anabranch_engine::clock::{Clock as _, SystemClock};
+use anabranch_recipe::{Error, Executor, Functions};
+use anabranch_server::{Client, ClientError, Code};
+
+use super::owner::Owner;
+use super::socket;
+use crate::failure::Failure;
+use crate::out;
+
+/// Where recipes are kept.
+pub(super) enum Place {
+    /// The store in a folder.
+    Folder { folder: PathBuf, config: Config },
+    /// A server by its URL.
+    Server { url: String },
+}
+
+/// The executor that does the work of a command.
+pub(super) enum Connection {
+    /// In this process.
+    Owner(Owner),
+    /// In the process that owns the store, or in a server that the user named.
+    Client(Client),
+}
+
+/// How long one owner may keep the store without serving it: it opens the store, shuts down, or cannot serve.
+const OWNER_WAIT: Duration = Duration::from_secs(15);
+
+/// The first pause between two attempts, and the longest: each is twice the one before.
+const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(32)];
+
+impl Place {
+    /// Connects, as often as it takes.
+    pub(super) async fn open(&self) -> Result<Connection, Failure> {
+        match self {
+            Place::Folder { folder, config } => find_owner(folder, config).await,
+            Place::Server { url } => connect(url).await.map(Connection::Client),
+        }
+    }
+
+    /// Whether a call failed because the owner of the store ended or shuts down, so that it can be repeated elsewhere.
+    pub(super) async fn is_handed_over(&self, failure: &Failure) -> bool {
+        let (Place::Folder { folder, .. }, Failure::Failed(error)) = (self, failure) else { return false };
+        match error.downcast_ref::<ClientError>() {
+            Some(ClientError::Broken { .. }) => true,
+            // An owner that shuts down refuses calls; one that still listens means what it says.
+            Some(ClientError::Call { code: Code::Unavailable | Code::Cancelled, .. }) => {
+                socket::connect(folder).await.is_err()
+            }
+            _ => false,
+        }
+    }
+}
+
+async fn find_owner(folder: &Path, config: &Config) -> Result<Connection, Failure> {
+    let mut last_owner = String::new();
+    let mut began = SystemClock.now();
+    let mut pause = PAUSES[0];
+    loop {
+        if let Some(client) = client_of(folder).await {
+            return Ok(Connection::Client(client));
+        }
+        let is_new = !Store::is_in(folder);
+        let refused = match Executor::open_with(folder, Functions::builtin(), config.clone()).await {
+            Ok(executor) => {
+                if is_new {
+                    out::note(&format!("made a new store in {}", absolute(folder).display()));
+                }
+                return Ok(Connection::Owner(Owner::new(executor, folder)));
+            }
+            Err(Error::Store(error @ StoreError::Owned { .. })) => error,
+            Err(error) => return Err(unopened(folder, &error)),
+        };
+        let StoreError::Owned { owner, listens_on } = &refused else { unreachable!("matched above") };
+        if let Some(listens_on) = listens_on
+            && let Ok(client) = Client::connect(&format!("http://{listens_on}")).await
+        {
+            return Ok(Connection::Client(client));
+        }
+        let now = SystemClock.now();
+        if *owner != last_owner {
+            (last_owner, began) = (owner.clone(), now);
+        }
+        if now - began >= OWNER_WAIT {
+            return Err(Failure::of(format!(
+                "{}: {refused}, which has not answered for {} s; wait until it ends, or end it",
+                folder.display(),
+                OWNER_WAIT.as_secs(),
+            )));
+        }
+        SystemClock.sleep_until(now + pause).await;
+        pause = PAUSES[1].min(pause * 2);
+    }
+}
+
+async fn client_of(folder: &Path) -> Option<Client> {
+    let socket = socket::connect(folder).await.ok()?;
+    Client::over_socket(socket).await.ok()
+}
+
+async fn connect(url: &str) -> Result<Client, Failure> {
+    let has_scheme = url.starts_with("http://") || url.starts_with("https://");
+    match has_scheme {
+        true => Ok(Client::connect(url).await?),
+        false => Err(Failure::Wrong(format!("--server {url}: an address looks like http://127.0.0.1:7421"))),
+    }
+}
+
+/// A path that means the same in another folder, for people.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Why a store could not be opened.
+pub(crate) fn unopened(folder: &Path, error: &Error) -> Failure {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    Failure::of(format!("{}: {error}{cause}", folder.display()))
+}

@@ -1,0 +1,177 @@
+//! Several `recipe` commands on one store at once: one owns it, the others talk to it, and go on when it ends.
+
+use std::io::Read as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::recipe::{empty, recipe};
+use crate::recipe_served::{Server, noise};
+
+/// More than pipes and windows hold, so that a get that nobody reads does not end.
+const LARGE: usize = 24 << 20;
+
+fn start(folder: &Path, args: &[&str], stdin: Stdio) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.arg("recipe").args(args).current_dir(folder).env("NO_COLOR", "1");
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// A folder with a store that has a large blob, `large`.
+fn with_large(test: &str) -> (PathBuf, Vec<u8>) {
+    let folder = empty(test);
+    let large = noise(LARGE);
+    std::fs::write(folder.join("large.bin"), &large).unwrap();
+    assert_eq!(recipe(&folder, "put large.bin --ref large").code, 0);
+    (folder, large)
+}
+
+/// A get that has begun and waits for its reader, so it has the store, or talks to the command that does.
+fn begun(folder: &Path, large: &[u8]) -> (Child, ChildStdout) {
+    let mut get = start(folder, &["get", "large"], Stdio::null());
+    let mut stdout = get.stdout.take().unwrap();
+    let mut first = vec![0; 1000];
+    stdout.read_exact(&mut first).unwrap();
+    assert!(first == large[..1000]);
+    (get, stdout)
+}
+
+/// Reads what is left of a get.
+fn ended((mut get, mut stdout): (Child, ChildStdout), large: &[u8]) {
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).unwrap();
+    let mut told = String::new();
+    get.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(get.wait().unwrap().success(), "{told}");
+    assert!(rest == large[1000..], "{} bytes; {told}", rest.len());
+}
+
+#[test]
+fn commands_work_beside_a_long_get() {
+    let (folder, large) = with_large("shared_beside");
+    let long = begun(&folder, &large);
+    let socket = std::fs::metadata(folder.join(".anabranch/socket")).unwrap();
+    assert!(socket.file_type().is_socket());
+    assert_eq!(socket.permissions().mode() & 0o777, 0o600, "only the same user may connect");
+    std::fs::write(folder.join("a.txt"), "ab").unwrap();
+    for (command, told) in [
+        ("put a.txt --ref a", ""),
+        ("add concat/1.0.0 -i a -i a --ref twice", ""),
+        ("get twice", "abab"),
+        ("get large --range 0..0", ""),
+        ("ref list", "twice"),
+        ("export all.archive", "recipe"),
+        ("import all.archive", "of them new"),
+        ("status", "recipes"),
+        ("scrub", "all is well"),
+    ] {
+        let said = recipe(&folder, command);
+        assert!(said.code == 0, "{command}: {}", said.shown());
+        assert!(said.stdout.contains(told) || said.stderr.contains(told), "{command}: {}", said.shown());
+    }
+    let mut export = start(&folder, &["export", "-", "twice"], Stdio::null());
+    let mut archive = Vec::new();
+    export.stdout.take().unwrap().read_to_end(&mut archive).unwrap();
+    assert!(export.wait().unwrap().success() && archive.starts_with(b"anabranch archive"));
+    ended(long, &large);
+    assert!(!folder.join(".anabranch/socket").exists(), "the owner removes its socket");
+    assert_eq!(recipe(&folder, "get twice").stdout, "abab");
+}
+
+#[test]
+fn a_get_goes_on_where_it_was_when_the_owner_is_killed() {
+    let (folder, large) = with_large("shared_killed");
+    let mut owner = begun(&folder, &large);
+    let next = begun(&folder, &large);
+    let last = begun(&folder, &large);
+    owner.0.kill().unwrap();
+    owner.0.wait().unwrap();
+    ended(next, &large);
+    ended(last, &large);
+    assert_eq!(recipe(&folder, "status").code, 0, "a socket that was left behind is in nobody's way");
+}
+
+#[test]
+fn a_get_goes_on_where_it_was_when_the_owner_is_done() {
+    let (folder, large) = with_large("shared_done");
+    let owner = begun(&folder, &large);
+    let next = begun(&folder, &large);
+    ended(owner, &large);
+    ended(next, &large);
+}
+
+#[test]
+fn folders_may_have_long_names() {
+    let (folder, large) = with_large("shared_long");
+    let data = format!("{}/{}", "long".repeat(30), "name".repeat(30));
+    std::fs::create_dir_all(folder.join(&data)).unwrap();
+    std::fs::rename(folder.join(".anabranch"), folder.join(&data).join("store")).unwrap();
+    let data = format!("{data}/store");
+    let mut long = start(&folder, &["get", "large", "--data", &data], Stdio::null());
+    let mut stdout = long.stdout.take().unwrap();
+    let mut first = vec![0; 1000];
+    stdout.read_exact(&mut first).unwrap();
+    let said = recipe(&folder, &format!("get large --range 5..9 -o part --data {data}"));
+    assert_eq!(said.code, 0, "{}", said.shown());
+    assert_eq!(std::fs::read(folder.join("part")).unwrap(), large[5..9]);
+    ended((long, stdout), &large);
+}
+
+#[test]
+fn a_pipe_from_the_store_into_itself_changes_nothing() {
+    let folder = empty("shared_pipe");
+    std::fs::write(folder.join("a.bin"), noise(300_000)).unwrap();
+    let address = recipe(&folder, "put a.bin --ref a").stdout;
+    for round in 0..20 {
+        let mut get = start(&folder, &["get", "a"], Stdio::null());
+        let put = start(&folder, &["put", "-", "--ref", "a"], get.stdout.take().unwrap().into());
+        let (get, put) = (get.wait_with_output().unwrap(), put.wait_with_output().unwrap());
+        let told = |output: &std::process::Output| String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(get.status.success() && put.status.success(), "{round}: {} {}", told(&get), told(&put));
+        assert_eq!(String::from_utf8(put.stdout).unwrap(), address, "{round}");
+    }
+    assert_eq!(recipe(&folder, "ref get a").stdout, address);
+}
+
+#[test]
+fn a_server_listens_on_the_socket_too() {
+    let (folder, large) = with_large("shared_served");
+    let server = Server::begin(&folder);
+    assert!(folder.join(".anabranch/socket").exists());
+    let get = begun(&folder, &large);
+    assert_eq!(server.end(rustix::process::Signal::KILL), None);
+    ended(get, &large);
+    let server = Server::begin(&folder);
+    assert_eq!(server.end(rustix::process::Signal::TERM), Some(0));
+    assert!(!folder.join(".anabranch/socket").exists());
+}
+
+/// Presses Ctrl-C.
+fn interrupt(command: &Child) {
+    let id = i32::try_from(command.id()).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), rustix::process::Signal::INT)
+        .unwrap();
+}
+
+#[test]
+fn ctrl_c_says_what_is_kept() {
+    let (folder, large) = with_large("shared_interrupted");
+    let scrub = start(&folder, &["scrub", "--mib-per-second", "1"], Stdio::null());
+    // The owner listens for Ctrl-C before it has a socket.
+    while !folder.join(".anabranch/socket").exists() {
+        std::thread::yield_now();
+    }
+    interrupt(&scrub);
+    let output = scrub.wait_with_output().unwrap();
+    let told = "stopped; damage that was found so far is in quarantine\n";
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(130), told));
+
+    // One that waits for its reader cannot end by itself.
+    let (get, unread) = begun(&folder, &large);
+    interrupt(&get);
+    let output = get.wait_with_output().unwrap();
+    let told = "stopped; values that were computed are kept\n";
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(130), told));
+    drop(unread);
+    assert_eq!(recipe(&folder, "status").code, 0);
+}
