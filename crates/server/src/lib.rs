@@ -8,6 +8,7 @@ mod wire;
 mod settings;
 mod failure;
 mod deadline;
+mod guard;
 mod pieces;
 mod deriva;
 mod recipes;
@@ -18,6 +19,7 @@ mod serve;
 mod client;
 
 pub use client::{Client, Error as ClientError, Exporting, Got, Hearing, Many, Piece, Resolved};
+pub use guard::{AllowedHost, NotAHost};
 pub use serve::Served;
 pub use service::Service;
 pub use settings::Settings;

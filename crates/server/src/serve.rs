@@ -45,6 +45,9 @@ impl Service {
         shutdown: impl Future<Output = ()>,
     ) -> Served {
         let settings = &self.shared.settings;
+        if let Ok(bound) = listener.local_addr() {
+            self.shared.hosts.bind(bound.ip());
+        }
         let clock = Arc::clone(self.shared.executor.engine().clock());
         let builder = builder(settings);
         let mut connections = JoinSet::new();

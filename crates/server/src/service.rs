@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_recipe::Executor;
 use axum::Router;
 use axum::extract::Request;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::{Semaphore, watch};
 use tonic::Code;
@@ -13,6 +14,7 @@ use tonic_health::pb::health_server::HealthServer;
 
 use crate::deriva::OfDeriva;
 use crate::failure::Failure;
+use crate::guard::{Hosts, guard};
 use crate::health::OfHealth;
 use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
@@ -30,6 +32,8 @@ pub struct Service {
 pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) settings: Settings,
+    /// The hosts that requests may name.
+    pub(crate) hosts: Hosts,
     /// True once the server shuts down.
     pub(crate) closing: watch::Sender<bool>,
     /// An archive on its way keeps one of the store's few threads waiting for the client, so there is one at a time.
@@ -41,7 +45,8 @@ impl Service {
     pub fn new(executor: Executor, settings: Settings) -> Service {
         let archives = Arc::new(Semaphore::new(1));
         let closing = watch::Sender::new(false);
-        Service { shared: Arc::new(Shared { executor, settings, closing, archives }) }
+        let hosts = Hosts::new(settings.allowed_hosts.clone());
+        Service { shared: Arc::new(Shared { executor, settings, hosts, closing, archives }) }
     }
 
     /// The executor.
@@ -49,7 +54,7 @@ impl Service {
         &self.shared.executor
     }
 
-    /// All calls of gRPC and HTTP.
+    /// All calls of gRPC and HTTP, behind the request guard.
     pub fn router(&self) -> Router {
         use CompressionEncoding::Gzip;
         let most = self.shared.settings.message_most;
@@ -82,6 +87,7 @@ impl Service {
             )
             .merge(crate::http::routes(&self.shared))
             .fallback(nothing_there)
+            .layer(from_fn_with_state(Arc::clone(&self.shared), guard))
     }
 }
 

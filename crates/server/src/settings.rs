@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::guard::AllowedHost;
+
 /// How a service is set up. Everything that a client could make large has a bound here.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -21,6 +23,8 @@ pub struct Settings {
     pub calls_most: u32,
     /// How long calls under way may take once the server is told to stop. Default 10 seconds.
     pub grace: Duration,
+    /// Hosts that requests may name beside loopback and the address that the server listens on. Default none.
+    pub allowed_hosts: Vec<AllowedHost>,
 }
 
 impl Default for Settings {
@@ -34,6 +38,7 @@ impl Default for Settings {
             connections_most: 1024,
             calls_most: 1024,
             grace: Duration::from_secs(10),
+            allowed_hosts: Vec::new(),
         }
     }
 }

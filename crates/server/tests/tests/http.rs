@@ -41,6 +41,9 @@ impl Answer {
     }
 }
 
+/// The type of a body that a route reads as JSON.
+const JSON: (&str, &str) = ("content-type", "application/json");
+
 impl Http {
     async fn start() -> Http {
         Http::on(Server::start().await)
@@ -73,7 +76,7 @@ impl Http {
     }
 
     async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
-        self.send(Method::POST, path, &[], body).await
+        self.send(Method::POST, path, &[JSON], body).await
     }
 
     async fn blob(&self, bytes: impl Into<Bytes>) -> String {
@@ -172,7 +175,7 @@ async fn names() {
     let (one, two) = (http.blob("1").await, http.blob("2").await);
     for address in [&one, &two] {
         let body = json!({ "address": address }).to_string();
-        let set = http.send(Method::PUT, "/v1/refs/a%2Fname", &[], body).await;
+        let set = http.send(Method::PUT, "/v1/refs/a%2Fname", &[JSON], body).await;
         assert_eq!((set.status, &set.json()["address"]), (200, &json!(address)));
     }
     let shown = http.get("/v1/refs/a%2Fname", &[]).await.json();
@@ -183,7 +186,7 @@ async fn names() {
     assert_eq!(http.send(Method::DELETE, "/v1/refs/a%2Fname", &[], "").await.status, 204);
     assert_eq!(http.send(Method::DELETE, "/v1/refs/a%2Fname", &[], "").await.status, 404);
     assert_eq!(http.get("/v1/refs/a%2Fname", &[]).await.json()["address"], Value::Null);
-    let wrong = http.send(Method::PUT, "/v1/refs/x", &[], r#"{"address":"12"}"#).await;
+    let wrong = http.send(Method::PUT, "/v1/refs/x", &[JSON], r#"{"address":"12"}"#).await;
     assert_eq!(
         (wrong.status, wrong.error().1),
         (400, "`address`: an address has 64 hex digits, this has 2".to_owned())
@@ -220,7 +223,7 @@ async fn what_is_wrong_says_so() {
         ),
         ("POST", "/v1/recipes?unknown_function=maybe", "{}", 400, "invalid_argument"),
     ] {
-        let answer = http.send(method.parse().unwrap(), path, &[], body.to_owned()).await;
+        let answer = http.send(method.parse().unwrap(), path, &[JSON], body.to_owned()).await;
         assert_eq!((answer.status, &*answer.error().0), (status, word), "{method} {path} {body:.80}");
     }
 }

@@ -9,6 +9,7 @@ mod deriva;
 mod deriva_wire;
 mod generated;
 mod graphs;
+mod guard;
 mod http;
 mod recipes;
 mod seed;

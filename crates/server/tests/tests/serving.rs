@@ -231,6 +231,7 @@ async fn messages_that_mean_nothing() {
 /// One call of Deriva's `Get` to the router, with no client that could give up by itself; the code of its answer.
 async fn call_by_hand(service: &Service, timeout: &str, message: Vec<u8>) -> String {
     let request = axum::http::Request::post("/deriva.Deriva/Get")
+        .version(axum::http::Version::HTTP_2)
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .header("grpc-timeout", timeout)
