@@ -35,6 +35,7 @@
 //! Reading order: the modules as listed.
 
 mod recipe;
+mod params_json;
 mod function;
 mod whole;
 mod registry;
@@ -67,6 +68,9 @@ pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, RecipeFil
 pub use function::{Arity, Call, Chunks, Fault, Function, Holds, Kernel, Open, Out, Param, Signature};
 pub use get::{Get, Got, Source};
 pub use invalidate::{Invalidate, Invalidated, Reach};
+pub use params_json::{
+    JsonBudget, ParamsAsJson, ParamsFromJson, ValueAsJson, ValueFromJson, value_from_json,
+};
 pub use recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
 pub use registry::{Functions, check, check_call};
 pub use status::Status;

@@ -17,6 +17,8 @@ mod http;
 mod service;
 mod serve;
 mod client;
+#[cfg(test)]
+mod allocated;
 
 pub use client::{Client, Error as ClientError, Exporting, Got, Hearing, Many, Piece, Resolved};
 pub use guard::{AllowedHost, NotAHost};

@@ -11,8 +11,10 @@ pub struct Settings {
     pub message_most: usize,
     /// The most bytes of a blob that is put as a stream. Default 64 GiB.
     pub blob_most: u64,
-    /// The most bytes of an HTTP body that is no blob. Default 64 MiB.
+    /// The most bytes of an HTTP body that is not a blob. Default 16 MiB.
     pub body_most: usize,
+    /// The most memory, in bytes, that the values of such a body may take once they are parsed. Default 48 MiB.
+    pub body_memory_most: usize,
     /// The most addresses in one call, and in one answer. Default 100,000.
     pub addresses_most: usize,
     /// How many values of one batch are got ahead. Default 16.
@@ -32,7 +34,8 @@ impl Default for Settings {
         Settings {
             message_most: 256 << 20,
             blob_most: 64 << 30,
-            body_most: 64 << 20,
+            body_most: 16 << 20,
+            body_memory_most: 48 << 20,
             addresses_most: 100_000,
             ahead: 16,
             connections_most: 1024,

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use anabranch_content::Value;
-use anabranch_recipe::{Draft, FunctionId, Functions, Params, Ref, UnknownFunction, check_call};
+use anabranch_recipe::{
+    Draft, FunctionId, Functions, JsonBudget, Params, Ref, UnknownFunction, check_call, value_from_json,
+};
 use clap::Args;
 use serde_json::json;
 
@@ -105,8 +107,9 @@ fn param(text: &str) -> Result<(String, Value), String> {
     match name.strip_suffix(':') {
         None => Ok((name.to_owned(), Value::Text(value.to_owned()))),
         Some(name) => {
-            let json = serde_json::from_str(value).map_err(|error| format!("not JSON: {error}"))?;
-            Ok((name.to_owned(), show::value_of(&json)?))
+            // The text is the caller's own, and as long as a command line at most.
+            let value = value_from_json(value, &JsonBudget::new(usize::MAX));
+            Ok((name.to_owned(), value.map_err(|error| format!("not a parameter in JSON: {error}"))?))
         }
     }
 }

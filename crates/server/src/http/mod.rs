@@ -7,12 +7,14 @@ mod refs;
 
 use std::sync::Arc;
 
+use anabranch_engine::options::Class;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use tokio::sync::oneshot;
 use tonic::Code;
 
 use crate::failure::{Failure, refusal};
@@ -45,6 +47,34 @@ async fn body(shared: &Shared, body: Body) -> Result<Bytes, Failure> {
             false => Failure::from(error),
         }
     })
+}
+
+/// A body up to this size is parsed at once; a larger one on a thread for work that would block others.
+const PARSED_AT_ONCE: usize = 16 << 10;
+
+/// What a body says, parsed into no more memory than one body may take.
+async fn parsed<T: Send + 'static>(
+    shared: &Shared,
+    body: Body,
+    parse: fn(&[u8], usize) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let memory_most = shared.settings.body_memory_most;
+    let text = self::body(shared, body).await?;
+    if text.len() <= PARSED_AT_ONCE {
+        return parse(&text, memory_most);
+    }
+    let (sender, parsed) = oneshot::channel();
+    let work = move || {
+        let parsed = std::panic::catch_unwind(|| parse(&text, memory_most));
+        // Nobody waits for it if the client is gone.
+        let _ = sender.send(parsed);
+    };
+    shared.executor.engine().pool(Class::Latency).submit(Box::new(work));
+    match parsed.await {
+        Ok(Ok(parsed)) => parsed,
+        Ok(Err(_)) => Err(Failure::new(Code::Internal, "the parser of bodies panicked")),
+        Err(_) => Err(Failure::new(Code::Unavailable, "the server shuts down")),
+    }
 }
 
 /// A client that broke off.

@@ -8,8 +8,7 @@ use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use tonic::Code;
 
 use super::json::{self, Input, OneOrMany, Written};
@@ -40,7 +39,7 @@ pub(super) async fn add(
             return Err(Failure::new(Code::InvalidArgument, message));
         }
     };
-    let written = json::read(&super::body(&shared, body).await?)?;
+    let written = super::parsed(&shared, body, json::read).await?;
     let (list, one) = match written {
         OneOrMany::One(written) => (vec![written], true),
         OneOrMany::Many(list) => (list, false),
@@ -58,19 +57,25 @@ pub(super) async fn add(
 }
 
 async fn draft(shared: &Shared, written: Written) -> Result<Draft, Failure> {
-    let (function, params) = (written.function()?, written.params()?);
     let mut inputs = Vec::with_capacity(written.inputs.len());
     for input in written.inputs {
         inputs.push(match input {
             Input::Place(place) => Ref::Earlier(place),
-            Input::Text(text) => Ref::Address(shared.find(&Target::from(&*text)).await?),
+            Input::Target(target) => Ref::Address(shared.find(&target).await?),
         });
     }
-    Ok(Draft { function, inputs, params })
+    Ok(Draft { function: written.function, inputs, params: written.params })
 }
 
 fn wrong_query(rejection: &axum::extract::rejection::QueryRejection) -> Failure {
     Failure::new(Code::InvalidArgument, rejection.body_text())
+}
+
+#[derive(Debug, Serialize)]
+struct Described<'a> {
+    address: String,
+    recipe: json::DescribedRecipe<'a>,
+    memo: Option<serde_json::Value>,
 }
 
 /// A recipe, and what it came to if that is remembered.
@@ -83,11 +88,11 @@ pub(super) async fn describe(
         return Err(Failure::new(Code::NotFound, format!("{address} is no recipe here")));
     };
     let memo = shared.executor.store().status(&address).await?.memo;
-    let described = json!({
-        "address": address.to_string(),
-        "recipe": json::recipe(&recipe),
-        "memo": memo.as_ref().map(json::memo),
-    });
+    let described = Described {
+        address: address.to_string(),
+        recipe: (&recipe).into(),
+        memo: memo.as_ref().map(json::memo),
+    };
     Ok(Json(described).into_response())
 }
 

@@ -56,11 +56,13 @@ pub(super) async fn set(
     Path(name): Path<String>,
     body: Body,
 ) -> Result<Response, Failure> {
-    let body = super::body(&shared, body).await?;
-    let bad = |message: String| Failure::new(Code::InvalidArgument, message);
-    let meaning: Meaning = serde_json::from_slice(&body)
-        .map_err(|error| bad(format!("the body is not {{\"address\": \"...\"}}: {error}")))?;
-    let address = meaning.address.parse().map_err(|problem| bad(format!("`address`: {problem}")))?;
+    let address = super::parsed(&shared, body, |text, _| {
+        let bad = |message: String| Failure::new(Code::InvalidArgument, message);
+        let meaning: Meaning = serde_json::from_slice(text)
+            .map_err(|error| bad(format!("the body is not {{\"address\": \"...\"}}: {error}")))?;
+        meaning.address.parse().map_err(|problem| bad(format!("`address`: {problem}")))
+    })
+    .await?;
     shared.executor.store().name(&name, Some(address)).await?;
     let history = shared.executor.store().history(&name).await?;
     Ok(described(&name, &history))
