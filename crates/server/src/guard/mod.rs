@@ -181,7 +181,7 @@ fn check_kind(request: &Request) -> Result<(), Refusal> {
 }
 
 /// `/package.Service/Method`.
-fn is_grpc_path(path: &str) -> bool {
+pub(crate) fn is_grpc_path(path: &str) -> bool {
     let mut parts = path.split('/').skip(1);
     let is_service = parts.next().is_some_and(|service| service.contains('.'));
     is_service && parts.next().is_some() && parts.next().is_none()

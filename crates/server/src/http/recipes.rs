@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_recipe::{Draft, Get, Ref, UnknownFunction};
 use axum::Json;
 use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -28,17 +29,18 @@ pub(super) struct Adding {
 /// Keeps a recipe or a list of them.
 pub(super) async fn add(
     State(shared): State<Arc<Shared>>,
-    query: Result<Query<Adding>, axum::extract::rejection::QueryRejection>,
+    query: Result<Query<Adding>, QueryRejection>,
     body: Body,
 ) -> Result<Response, Failure> {
-    let unknown = match query.map_err(|rejection| wrong_query(&rejection))?.0.unknown_function.as_deref() {
-        None | Some("refuse") => UnknownFunction::Refuse,
-        Some("accept") => UnknownFunction::Accept,
-        Some(other) => {
-            let message = format!("`unknown_function` is {other:?}; it may be refuse or accept");
-            return Err(Failure::new(Code::InvalidArgument, message));
-        }
-    };
+    let unknown =
+        match query.map_err(|rejection| super::wrong_query(&rejection))?.0.unknown_function.as_deref() {
+            None | Some("refuse") => UnknownFunction::Refuse,
+            Some("accept") => UnknownFunction::Accept,
+            Some(other) => {
+                let message = format!("`unknown_function` is {other:?}; it may be refuse or accept");
+                return Err(Failure::new(Code::InvalidArgument, message));
+            }
+        };
     let written = super::parsed(&shared, body, json::read).await?;
     let (list, one) = match written {
         OneOrMany::One(written) => (vec![written], true),
@@ -67,10 +69,6 @@ async fn draft(shared: &Shared, written: Written) -> Result<Draft, Failure> {
     Ok(Draft { function: written.function, inputs, params: written.params })
 }
 
-fn wrong_query(rejection: &axum::extract::rejection::QueryRejection) -> Failure {
-    Failure::new(Code::InvalidArgument, rejection.body_text())
-}
-
 #[derive(Debug, Serialize)]
 struct Described<'a> {
     address: String,
@@ -81,9 +79,9 @@ struct Described<'a> {
 /// A recipe, and what it came to if that is remembered.
 pub(super) async fn describe(
     State(shared): State<Arc<Shared>>,
-    Path(target): Path<String>,
+    target: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Failure> {
-    let address = shared.find(&Target::from(&*target)).await?;
+    let address = shared.find(&Target::from(&*super::path(target)?)).await?;
     let Some(recipe) = shared.executor.resolve(&address).await? else {
         return Err(Failure::new(Code::NotFound, format!("{address} is no recipe here")));
     };
@@ -107,15 +105,15 @@ pub(super) struct Wanting {
 /// What a recipe comes to, computed unless that was done before.
 pub(super) async fn value(
     State(shared): State<Arc<Shared>>,
-    Path(target): Path<String>,
-    query: Result<Query<Wanting>, axum::extract::rejection::QueryRejection>,
+    target: Result<Path<String>, PathRejection>,
+    query: Result<Query<Wanting>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let deadline = match query.map_err(|rejection| wrong_query(&rejection))?.0.timeout {
+    let deadline = match query.map_err(|rejection| super::wrong_query(&rejection))?.0.timeout {
         Some(text) => deadline::from_now(deadline::written(&text)?, &shared.executor)?,
         None => None,
     };
-    let address = shared.find(&Target::from(&*target)).await?;
+    let address = shared.find(&Target::from(&*super::path(target)?)).await?;
     let got = shared.executor.get(&address, &Get { deadline, ..Get::default() }).await?;
     super::blobs::answer(&shared, got, &headers, "no-cache").await
 }

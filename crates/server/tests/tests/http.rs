@@ -181,7 +181,7 @@ async fn names() {
     let shown = http.get("/v1/refs/a%2Fname", &[]).await.json();
     assert_eq!((&shown["name"], shown["history"].as_array().unwrap().len()), (&json!("a/name"), 2));
     let listed = http.get("/v1/refs", &[]).await.json();
-    assert_eq!(listed, json!({ "refs": [{ "name": "a/name", "address": two }] }));
+    assert_eq!(listed, json!({ "refs": [{ "name": "a/name", "address": two }], "next": null }));
     assert_eq!(http.get("/v1/recipes/a%2Fname/value", &[]).await.body, "2");
     assert_eq!(http.send(Method::DELETE, "/v1/refs/a%2Fname", &[], "").await.status, 204);
     assert_eq!(http.send(Method::DELETE, "/v1/refs/a%2Fname", &[], "").await.status, 404);
@@ -208,6 +208,13 @@ async fn what_is_wrong_says_so() {
         ("GET", "/v1/recipes/nobody/value", "", 404, "not_found"),
         ("GET", "/v1/refs/nobody", "", 404, "not_found"),
         ("GET", "/v1/nowhere", "", 404, "not_found"),
+        ("GET", "/v1/refs/%ff", "", 400, "invalid_argument"),
+        ("DELETE", "/v1/refs/%ff", "", 400, "invalid_argument"),
+        ("GET", "/v1/recipes/%ff", "", 400, "invalid_argument"),
+        ("GET", "/v1/recipes/%ff/value", "", 400, "invalid_argument"),
+        ("GET", "/v1/blobs/%ff", "", 400, "invalid_argument"),
+        ("GET", "/v1/refs?limit=0", "", 400, "invalid_argument"),
+        ("GET", "/v1/refs?page=2", "", 400, "invalid_argument"),
         ("DELETE", "/v1/status", "", 405, "method_not_allowed"),
         ("POST", "/v1/recipes", "{", 400, "invalid_argument"),
         ("POST", "/v1/recipes", &deep, 400, "invalid_argument"),
@@ -285,4 +292,29 @@ async fn recipes_of_deriva() {
     let added = http.post("/v1/recipes", added.to_string()).await.json();
     let value = http.get(&format!("/v1/recipes/{}/value", added["address"].as_str().unwrap()), &[]).await;
     assert_eq!((value.status, &*value.body), (200, &b"LEAFLEAFLEAF"[..]));
+}
+
+#[tokio::test]
+async fn names_come_in_pages() {
+    let http = Http::start().await;
+    let address = http.blob("1").await;
+    let client = http.server.client().await;
+    let names: Vec<String> = (0..5).map(|number| format!("name {number}")).collect();
+    for name in &names {
+        client.set_ref(name, Some(address.parse().unwrap())).await.unwrap();
+    }
+    let listed = async |query: &str| {
+        let page = http.get(&format!("/v1/refs{query}"), &[]).await.json();
+        let names: Vec<Value> =
+            page["refs"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+        (Value::from(names), page["next"].clone())
+    };
+    assert_eq!(listed("").await, (json!(names), Value::Null));
+    assert_eq!(listed("?limit=2").await, (json!(names[..2]), json!("name 1")));
+    assert_eq!(listed("?limit=2&after=name%201").await, (json!(names[2..4]), json!("name 3")));
+    assert_eq!(listed("?limit=2&after=name%203").await, (json!(names[4..]), Value::Null));
+    assert_eq!(listed("?limit=5").await, (json!(names), Value::Null));
+    let (page, next) = client.refs_page("name 0", 3).await.unwrap();
+    assert_eq!((page.len(), &*page[0].0, next.as_deref()), (3, "name 1", Some("name 3")));
+    assert_eq!(client.refs().await.unwrap().len(), 5);
 }

@@ -14,3 +14,4 @@ mod http;
 mod recipes;
 mod seed;
 mod serving;
+mod stalls;
