@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anabranch_recipe::{Executor, Functions};
-use anabranch_server::{Service, Settings};
+use anabranch_server::{AllowedHost, Service, Settings};
 use anabranch_text::size;
 use clap::Args;
 use futures_util::FutureExt as _;
@@ -34,9 +34,13 @@ was lost before or while it ran (the log says what).";
 pub(crate) struct Serve {
     #[command(flatten)]
     data: DataFolder,
-    /// Where to listen; port 0 is a free one.
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7421")]
+    /// Where to listen. localhost:PORT and :PORT are 127.0.0.1:PORT; port 0 is a free one.
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7421", value_parser = listen_address)]
     listen: SocketAddr,
+    /// A host name by which clients may call this server, with or without a port; repeatable. Loopback and
+    /// the IP address of --listen need none. Pages of the host may send requests, too.
+    #[arg(long = "allow-host", value_name = "NAME")]
+    allowed_hosts: Vec<AllowedHost>,
     /// Memory for the cache of values: 512MiB, 2GiB; 0 turns it off. 256MiB if not given.
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache: Option<u64>,
@@ -50,6 +54,7 @@ impl Serve {
     }
 
     async fn serve(self) -> Result<(), Failure> {
+        raise_file_limit();
         let data = self.data.find();
         let executor = self.open(&data).await?;
         let failed = |error| Failure::of(format!("cannot listen on {}: {error}", self.listen));
@@ -67,7 +72,8 @@ impl Serve {
             warn!(%address, "whoever can reach this address can read, write and remove everything");
         }
 
-        let service = Service::new(executor.clone(), Settings::default());
+        let settings = Settings { allowed_hosts: self.allowed_hosts, ..Settings::default() };
+        let service = Service::new(executor.clone(), settings);
         let stopped = stopped.shared();
         let local = async {
             match socket {
@@ -104,6 +110,29 @@ impl Serve {
     }
 }
 
+/// Reads `--listen`. A host name may have several addresses, so `localhost` is the only one.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let is_local = |host: &str| host.is_empty() || host.eq_ignore_ascii_case("localhost");
+    let local = text.split_once(':').filter(|(host, _)| is_local(host));
+    let parsed = match local {
+        Some((_, port)) => port.parse().map(|port| SocketAddr::from(([127, 0, 0, 1], port))).ok(),
+        None => text.parse().ok(),
+    };
+    parsed.ok_or_else(|| {
+        "expected IP:PORT, localhost:PORT or :PORT, as in 127.0.0.1:7421, 0.0.0.0:7421 or [::1]:7421"
+            .to_owned()
+    })
+}
+
+/// Raises the limit of open files to as many as the process may have: each connection and each large upload is one.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_err() {
+        warn!(?current, "the limit of open files could not be raised");
+    }
+}
+
 /// Where this machine's own programs reach what listens everywhere.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let mut reachable = address;
@@ -120,4 +149,24 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 pub(crate) fn stopped() -> Result<impl Future<Output = ()>, Failure> {
     let mut signals = Signals::listen()?;
     Ok(async move { signals.next().await })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listen_address;
+
+    #[test]
+    fn addresses_to_listen_on() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(listen_address(text).unwrap().to_string(), expected);
+        };
+        check(":7421", "127.0.0.1:7421");
+        check("localhost:7421", "127.0.0.1:7421");
+        check("Localhost:0", "127.0.0.1:0");
+        check("0.0.0.0:7421", "0.0.0.0:7421");
+        check("[::1]:50051", "[::1]:50051");
+        for wrong in ["", ":", "localhost", "localhost:http", ":99999", "example.com:7421", "::1:7421x"] {
+            assert!(listen_address(wrong).unwrap_err().starts_with("expected IP:PORT"), "{wrong}");
+        }
+    }
 }

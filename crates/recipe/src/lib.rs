@@ -35,6 +35,7 @@
 //! Reading order: the modules as listed.
 
 mod recipe;
+mod params_json;
 mod function;
 mod budget;
 mod whole;
@@ -77,6 +78,9 @@ pub use function::{
 };
 pub use get::{Get, Got, Source};
 pub use invalidate::{Invalidate, Invalidated, Reach};
+pub use params_json::{
+    JsonBudget, ParamsAsJson, ParamsFromJson, ValueAsJson, ValueFromJson, value_from_json,
+};
 pub use recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
 pub use registry::{Functions, check, check_call};
 pub use status::Status;

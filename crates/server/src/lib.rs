@@ -8,6 +8,10 @@ mod wire;
 mod settings;
 mod failure;
 mod deadline;
+mod guard;
+mod budget;
+mod connections;
+mod incoming;
 mod pieces;
 mod deriva;
 mod recipes;
@@ -17,10 +21,13 @@ mod service;
 mod serve;
 mod local;
 mod client;
+#[cfg(test)]
+mod allocated;
 
 pub use client::{Client, Error as ClientError, Exporting, Got, Hearing, Many, Piece, Resolved};
+pub use guard::{AllowedHost, NotAHost};
 pub use serve::Served;
-pub use service::Service;
+pub use service::{Load, Service};
 pub use settings::Settings;
 pub use tonic::Code;
 pub use wire::Target;

@@ -1,15 +1,17 @@
 //! Values as streams of messages.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anabranch_recipe::{Error, Got};
 use bytes::Bytes;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 use tonic::{Code, Status};
 
 use crate::failure::Failure;
+use crate::service::Shared;
 
 /// A message has no more bytes of a value than this.
 const CHUNK: usize = 256 << 10;
@@ -70,21 +72,32 @@ impl<M> Stream for Pieces<M> {
     }
 }
 
-/// Bytes that a client gives, no more of them than it may.
-pub(crate) fn bounded<E>(
-    stream: impl Stream<Item = Result<Bytes, E>>,
-    most: u64,
-) -> impl Stream<Item = Result<Bytes, Failure>>
-where
-    E: Into<Failure>,
-{
-    let mut left = most;
-    stream.map(move |piece| {
-        let piece = piece.map_err(Into::into)?;
-        left = left.checked_sub(piece.len() as u64).ok_or_else(|| {
-            Failure::new(Code::OutOfRange, format!("a blob that is put may have {most} bytes, this has more"))
-        })?;
-        Ok(piece)
+/// A blob up to this size is kept in memory while it is put; a larger one is a file of the store.
+const SMALL_BLOB: u64 = 64 << 10;
+
+/// The bytes of a blob that a client puts: no more than it may have, and a large one only when there is a place for it.
+pub(crate) fn upload<E: Into<Failure>>(
+    shared: &Shared,
+    stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+) -> impl Stream<Item = Result<Bytes, Failure>> {
+    let (most, uploads) = (shared.settings.blob_most, Arc::clone(&shared.uploads));
+    let upload = (stream.boxed(), 0_u64, None);
+    stream::try_unfold(upload, move |(mut stream, len, mut place)| {
+        let uploads = Arc::clone(&uploads);
+        async move {
+            let Some(piece) = stream.next().await else { return Ok(None) };
+            let piece = piece.map_err(Into::into)?;
+            let len = len.saturating_add(piece.len() as u64);
+            if len > most {
+                let message = format!("a blob may have {most} bytes, this one has more");
+                return Err(Failure::new(Code::OutOfRange, message));
+            }
+            if len > SMALL_BLOB && place.is_none() {
+                // It is never closed.
+                place = uploads.acquire_owned().await.ok();
+            }
+            Ok(Some((piece, (stream, len, place))))
+        }
     })
 }
 

@@ -1,19 +1,26 @@
 //! The service: what calls need, and where they go.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use anabranch_engine::clock::Clock;
 use anabranch_recipe::Executor;
 use axum::Router;
 use axum::extract::Request;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::{Semaphore, watch};
 use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use tonic_health::pb::health_server::HealthServer;
 
+use crate::budget::ByteBudget;
+use crate::connections::Traffic;
 use crate::deriva::OfDeriva;
 use crate::failure::Failure;
+use crate::guard::{Hosts, guard, is_grpc_path};
 use crate::health::OfHealth;
+use crate::incoming::{Framing, Holding};
 use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
@@ -27,9 +34,31 @@ pub struct Service {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// How much a server has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Open connections.
+    pub connections: usize,
+    /// Calls that are not answered, or whose answers are not read to their end.
+    pub calls: usize,
+    /// Bytes of messages and bodies whose calls are not answered yet.
+    pub unfinished_bytes: usize,
+    /// Blobs of more than 64 KiB that are being put.
+    pub uploads: usize,
+}
+
 pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) settings: Settings,
+    /// The clock of timeouts that concern clients.
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) traffic: Arc<Traffic>,
+    /// The bytes of requests that are not answered.
+    pub(crate) budget: ByteBudget,
+    /// Each large blob on its way in is an open file.
+    pub(crate) uploads: Arc<Semaphore>,
+    /// The hosts that requests may name.
+    pub(crate) hosts: Hosts,
     /// True once the server shuts down.
     pub(crate) closing: watch::Sender<bool>,
     /// An archive on its way keeps one of the store's few threads waiting for the client, so there is one at a time.
@@ -39,9 +68,35 @@ pub(crate) struct Shared {
 impl Service {
     /// A service for an executor.
     pub fn new(executor: Executor, settings: Settings) -> Service {
-        let archives = Arc::new(Semaphore::new(1));
-        let closing = watch::Sender::new(false);
-        Service { shared: Arc::new(Shared { executor, settings, closing, archives }) }
+        let clock = Arc::clone(executor.engine().clock());
+        Service::with_clock(executor, settings, clock)
+    }
+
+    /// The same, with a clock of its own for the timeouts of clients.
+    pub fn with_clock(executor: Executor, settings: Settings, clock: Arc<dyn Clock>) -> Service {
+        let shared = Shared {
+            budget: ByteBudget::new(settings.unfinished_most, settings.unfinished_wait, Arc::clone(&clock)),
+            uploads: Arc::new(Semaphore::new(settings.uploads_most)),
+            hosts: Hosts::new(settings.allowed_hosts.clone()),
+            traffic: Arc::default(),
+            closing: watch::Sender::new(false),
+            archives: Arc::new(Semaphore::new(1)),
+            executor,
+            settings,
+            clock,
+        };
+        Service { shared: Arc::new(shared) }
+    }
+
+    /// How much there is to do now.
+    pub fn load(&self) -> Load {
+        let Shared { traffic, budget, uploads, settings, .. } = &*self.shared;
+        Load {
+            connections: traffic.connections.load(Ordering::Relaxed),
+            calls: traffic.calls.load(Ordering::Relaxed),
+            unfinished_bytes: budget.taken(),
+            uploads: settings.uploads_most - uploads.available_permits(),
+        }
     }
 
     /// The executor.
@@ -49,14 +104,16 @@ impl Service {
         &self.shared.executor
     }
 
-    /// All calls of gRPC and HTTP.
+    /// All calls of gRPC and HTTP, behind the request guard.
     pub fn router(&self) -> Router {
         use CompressionEncoding::Gzip;
         let most = self.shared.settings.message_most;
-        let deriva = DerivaServer::new(OfDeriva(Arc::clone(&self.shared)))
-            .max_decoding_message_size(most)
-            .accept_compressed(Gzip)
-            .send_compressed(Gzip);
+        let deriva = |most| {
+            DerivaServer::new(OfDeriva(Arc::clone(&self.shared)))
+                .max_decoding_message_size(most)
+                .accept_compressed(Gzip)
+                .send_compressed(Gzip)
+        };
         let recipes = RecipesServer::new(OfRecipes(Arc::clone(&self.shared)))
             .max_decoding_message_size(most)
             .accept_compressed(Gzip)
@@ -66,7 +123,8 @@ impl Service {
         };
         let whole = "the descriptors were compiled with this crate";
         Router::new()
-            .route_service("/deriva.Deriva/{method}", deriva)
+            .route_service(PUT_LEAF, deriva(self.shared.leaf_message_most()))
+            .route_service("/deriva.Deriva/{method}", deriva(most))
             .route_service("/anabranch.recipe.v1.Recipes/{method}", recipes)
             .route_service(
                 "/grpc.health.v1.Health/{method}",
@@ -82,6 +140,7 @@ impl Service {
             )
             .merge(crate::http::routes(&self.shared))
             .fallback(nothing_there)
+            .layer(from_fn_with_state(Arc::clone(&self.shared), guard))
     }
 }
 
@@ -91,13 +150,54 @@ impl std::fmt::Debug for Service {
     }
 }
 
+/// The most names of one answer: with names of 255 bytes it fits into the 4 MiB that clients of gRPC read.
+const NAMES_MOST: usize = 10_000;
+
+/// A page of names.
+pub(crate) struct Names {
+    pub(crate) names: Vec<(String, anabranch_content::Address)>,
+    pub(crate) next: Option<String>,
+}
+
+/// The call whose message is a whole leaf.
+const PUT_LEAF: &str = "/deriva.Deriva/PutLeaf";
+
+/// The bytes of a message around its leaf: a field's number and length.
+const LEAF_ENVELOPE: usize = 16;
+
 impl Shared {
+    /// A leaf of the largest size, as a message.
+    fn leaf_message_most(&self) -> usize {
+        self.settings.leaf_most.saturating_add(LEAF_ENVELOPE)
+    }
+
+    /// How long the bytes of a request stay in memory.
+    pub(crate) fn holding<B>(&self, request: &hyper::Request<B>) -> Holding {
+        match request.uri().path() {
+            PUT_LEAF => Holding::Message(Framing::new(self.leaf_message_most())),
+            "/v1/blobs" => Holding::Piece,
+            path if is_grpc_path(path) => Holding::Message(Framing::new(self.settings.message_most)),
+            _ => Holding::Whole,
+        }
+    }
+
     /// The address that a target means.
     pub(crate) async fn find(&self, target: &Target) -> Result<anabranch_content::Address, Failure> {
         match target {
             Target::Address(address) => Ok(*address),
             Target::Name(name) => Ok(self.executor.find(name).await?),
         }
+    }
+
+    /// The names behind `after`, at most so many, and where the next page begins if there is one.
+    pub(crate) async fn names(&self, after: &str, most: usize) -> Result<Names, Failure> {
+        let most = if most == 0 { NAMES_MOST } else { most.min(NAMES_MOST) };
+        let mut names = self.executor.store().names().await?;
+        names.drain(..names.partition_point(|(name, _)| name.as_str() <= after));
+        let is_last = names.len() <= most;
+        names.truncate(most);
+        let next = names.last().filter(|_| !is_last).map(|(name, _)| name.clone());
+        Ok(Names { names, next })
     }
 
     /// A list that is not too long for one call.

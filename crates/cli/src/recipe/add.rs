@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, Value};
 use anabranch_recipe::{
-    Draft, FilesOutside, Functions, Params, RecipeFile, Ref, UnknownFunction, check_call,
+    Draft, FilesOutside, Functions, JsonBudget, Params, RecipeFile, Ref, UnknownFunction, check_call, value_from_json,
 };
 use clap::Args;
 use serde_json::json;
@@ -131,8 +131,9 @@ fn param(text: &str) -> Result<(String, Value), String> {
     match name.strip_suffix(':') {
         None => Ok((name.to_owned(), Value::Text(value.to_owned()))),
         Some(name) => {
-            let json = serde_json::from_str(value).map_err(|error| format!("not JSON: {error}"))?;
-            Ok((name.to_owned(), show::value_of(&json)?))
+            // The text is the caller's own, and as long as a command line at most.
+            let value = value_from_json(value, &JsonBudget::new(usize::MAX));
+            Ok((name.to_owned(), value.map_err(|error| format!("not a parameter in JSON: {error}"))?))
         }
     }
 }

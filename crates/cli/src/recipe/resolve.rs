@@ -1,7 +1,7 @@
 //! `anabranch recipe resolve`.
 
 use anabranch_content::{Address, Memo};
-use anabranch_recipe::Recipe;
+use anabranch_recipe::{ParamsAsJson, Recipe, ValueAsJson};
 use anabranch_text::{duration, size};
 use clap::Args;
 use serde_json::{Value as Json, json};
@@ -53,7 +53,7 @@ fn text(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Result<(), Fa
         facts.push((if at == 0 { "inputs" } else { "" }, input.to_string()));
     }
     for (at, (name, value)) in recipe.params.iter().enumerate() {
-        let shown = format!("{name} = {}", show::value_json(value));
+        let shown = format!("{name} = {}", json!(ValueAsJson(value)));
         facts.push((if at == 0 { "params" } else { "" }, shown));
     }
     match memo {
@@ -71,9 +71,6 @@ fn text(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Result<(), Fa
 }
 
 fn as_json(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Json {
-    let params: Json = Json::Object(
-        recipe.params.iter().map(|(name, value)| (name.clone(), show::value_json(value))).collect(),
-    );
     let memo = memo.map(|memo| {
         json!({
             "output": memo.output.to_string(), "size": memo.size, "at_millis": memo.at.0,
@@ -82,6 +79,6 @@ fn as_json(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Json {
     });
     json!({
         "address": address.to_string(), "kind": "recipe", "function": recipe.function.to_string(),
-        "inputs": show::addresses(&recipe.inputs), "params": params, "memo": memo,
+        "inputs": show::addresses(&recipe.inputs), "params": ParamsAsJson(&recipe.params), "memo": memo,
     })
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::{Address, Collect, Collected, Imported, Memo, NameChange, Put, Scrub, Scrubbed};
-use anabranch_recipe::{Added, Draft, Invalidate, Invalidated, Recipe, Signature, Status, UnknownFunction};
+use anabranch_recipe::{
+    Added, Draft, Invalidate, Invalidated, Recipe, Ref, Signature, Status, UnknownFunction,
+};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::net::UnixStream;
@@ -126,6 +128,20 @@ const SILENT_MOST: Duration = Duration::from_secs(10);
 /// The largest message either way; a batch of recipes is one.
 const MESSAGE_MOST: usize = 256 << 20;
 
+/// Recipes of one call: a message has up to 16 MiB, unless a server is set up otherwise.
+const BATCH_MOST: usize = 8 << 20;
+
+/// The bytes of a message around one of its recipes.
+const DRAFT_ENVELOPE: usize = 8;
+
+/// An earlier recipe of a list of which `sent` were added before: its place in this batch, or its address.
+fn batch_place(place: usize, sent: usize, added: &[Added]) -> Ref {
+    match added.get(place) {
+        Some(added) => Ref::Address(added.address),
+        None => Ref::Earlier(place.saturating_sub(sent)),
+    }
+}
+
 /// Bytes that may be under way to here unread, of one call and of all; more only costs memory.
 const WINDOWS: [u32; 2] = [2 << 20, 8 << 20];
 
@@ -182,12 +198,41 @@ impl Client {
         Ok(wire::put(&reply)?)
     }
 
-    /// Keeps several recipes that may read each other.
+    /// Keeps several recipes that may read each other: in one call, or in several if there are too many for one.
     pub async fn add_all(&self, drafts: &[Draft], unknown: UnknownFunction) -> Result<Vec<Added>, Error> {
-        let drafts = drafts.iter().map(wire::from_draft).collect::<Result<_, _>>().map_err(unwritable)?;
         let unknown_function = wire::from_unknown(unknown).into();
-        let reply = self.recipes.clone().add(proto::AddRequest { drafts, unknown_function }).await?;
-        Ok(reply.into_inner().added.iter().map(wire::added).collect::<Result<_, _>>()?)
+        let mut added: Vec<Added> = Vec::with_capacity(drafts.len());
+        let mut drafts = drafts.iter().peekable();
+        loop {
+            let sent = added.len();
+            let (mut batch, mut bytes) = (Vec::new(), 0);
+            while let Some(draft) = drafts.peek() {
+                let draft = wire::from_draft(draft, |place| batch_place(place, sent, &added));
+                let draft = draft.map_err(unwritable)?;
+                bytes += prost::Message::encoded_len(&draft) + DRAFT_ENVELOPE;
+                if bytes > BATCH_MOST && !batch.is_empty() {
+                    break;
+                }
+                batch.push(draft);
+                drafts.next();
+            }
+            let count = batch.len();
+            let reply =
+                self.recipes.clone().add(proto::AddRequest { drafts: batch, unknown_function }).await?;
+            let reply = reply.into_inner().added;
+            if reply.len() != count {
+                return Err(Error::Answer(format!(
+                    "{count} recipes were added, and {} answered",
+                    reply.len()
+                )));
+            }
+            for one in &reply {
+                added.push(wire::added(one)?);
+            }
+            if drafts.peek().is_none() {
+                return Ok(added);
+            }
+        }
     }
 
     /// The value of an address, from a byte on up to one, within a time if one is given.
@@ -272,11 +317,33 @@ impl Client {
         Ok(reply.into_inner().history.into_iter().map(wire::named).collect::<Result<_, _>>()?)
     }
 
-    /// All names that mean something, with what they mean.
+    /// All names that mean something, with what they mean, in order.
     pub async fn refs(&self) -> Result<Vec<(String, Address)>, Error> {
-        let reply = self.recipes.clone().refs(proto::RefsRequest {}).await?;
+        let (mut refs, mut after) = (Vec::new(), String::new());
+        loop {
+            let (page, next) = self.refs_page(&after, 0).await?;
+            refs.extend(page);
+            match next {
+                Some(next) if next > after => after = next,
+                Some(next) => {
+                    return Err(Error::Answer(format!("the page of names behind {next:?} comes twice")));
+                }
+                None => return Ok(refs),
+            }
+        }
+    }
+
+    /// The names behind `after`, and where the next page begins if there is one; 0 is as many as the server gives.
+    pub async fn refs_page(
+        &self,
+        after: &str,
+        most: u32,
+    ) -> Result<(Vec<(String, Address)>, Option<String>), Error> {
+        let request = proto::RefsRequest { after: after.to_owned(), most };
+        let proto::RefsReply { refs, next } = self.recipes.clone().refs(request).await?.into_inner();
         let named = |named: proto::Ref| Ok((named.name, wire::address("address", &named.address)?));
-        Ok(reply.into_inner().refs.into_iter().map(named).collect::<Result<_, Bad>>()?)
+        let refs = refs.into_iter().map(named).collect::<Result<_, Bad>>()?;
+        Ok((refs, Some(next).filter(|next| !next.is_empty())))
     }
 
     /// Removes what nothing holds.

@@ -338,8 +338,15 @@ pub struct HistoryReply {
     #[prost(message, repeated, tag = "1")]
     pub history: ::prost::alloc::vec::Vec<Named>,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RefsRequest {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RefsRequest {
+    /// Names behind this one; from the first on if it is empty.
+    #[prost(string, tag = "1")]
+    pub after: ::prost::alloc::string::String,
+    /// The most names of the page; 0 is as many as the server gives.
+    #[prost(uint32, tag = "2")]
+    pub most: u32,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Ref {
     #[prost(string, tag = "1")]
@@ -351,6 +358,9 @@ pub struct Ref {
 pub struct RefsReply {
     #[prost(message, repeated, tag = "1")]
     pub refs: ::prost::alloc::vec::Vec<Ref>,
+    /// `after` of the next page; empty if this is the last one.
+    #[prost(string, tag = "2")]
+    pub next: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CollectRequest {
@@ -1156,7 +1166,7 @@ pub mod recipes_client {
                 .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "History"));
             self.inner.unary(req, path, codec).await
         }
-        /// All names that mean something.
+        /// Names that mean something, in order, page by page.
         pub async fn refs(
             &mut self,
             request: impl tonic::IntoRequest<super::RefsRequest>,
@@ -1425,7 +1435,7 @@ pub mod recipes_server {
             &self,
             request: tonic::Request<super::HistoryRequest>,
         ) -> std::result::Result<tonic::Response<super::HistoryReply>, tonic::Status>;
-        /// All names that mean something.
+        /// Names that mean something, in order, page by page.
         async fn refs(
             &self,
             request: tonic::Request<super::RefsRequest>,

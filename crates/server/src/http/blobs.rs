@@ -7,6 +7,7 @@ use anabranch_content::Address;
 use anabranch_recipe::{Error, Get, Got};
 use axum::Json;
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE,
@@ -18,13 +19,12 @@ use serde_json::json;
 use tonic::Code;
 
 use crate::failure::{Failure, refusal};
-use crate::pieces::bounded;
+use crate::pieces::upload;
 use crate::service::Shared;
 
 /// Keeps the body, of any length up to the bound.
 pub(super) async fn put(State(shared): State<Arc<Shared>>, body: Body) -> Result<Response, Failure> {
-    let most = shared.settings.blob_most;
-    let put = shared.executor.put_stream(bounded(body.into_data_stream(), most)).await?;
+    let put = shared.executor.put_stream(upload(&shared, body.into_data_stream())).await?;
     let status = if put.new { StatusCode::CREATED } else { StatusCode::OK };
     let address = put.address.to_string();
     let location = [(LOCATION, format!("/v1/blobs/{address}"))];
@@ -35,9 +35,10 @@ pub(super) async fn put(State(shared): State<Arc<Shared>>, body: Body) -> Result
 /// A blob's bytes. Other than a value's, they never change.
 pub(super) async fn get(
     State(shared): State<Arc<Shared>>,
-    Path(address): Path<String>,
+    address: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
+    let address = super::path(address)?;
     let address: Address = address
         .parse()
         .map_err(|problem| Failure::new(Code::InvalidArgument, format!("{address:?}: {problem}")))?;

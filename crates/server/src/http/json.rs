@@ -1,38 +1,31 @@
-//! Recipes and their parameters as JSON.
-//!
-//! A whole number is an int, one with a fraction or an exponent a float. What JSON has no word for is an object with
-//! one key: `{"$bytes": "base64"}`, `{"$float": "NaN"}`, and `{"$map": {...}}` for a map with a key that begins with
-//! `$`.
+//! Recipes as JSON; their parameters are read and written by `anabranch_recipe`.
 
-use anabranch_content::{Address, Memo, Value};
-use anabranch_recipe::{Added, FunctionId, Params, Recipe, Status};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
-use serde_json::{Map, Number, Value as Json, json};
+use std::fmt;
+
+use anabranch_content::{Address, Memo};
+use anabranch_recipe::{Added, FunctionId, JsonBudget, Params, ParamsAsJson, ParamsFromJson, Recipe, Status};
+use anabranch_text::size;
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserializer, Serialize};
+use serde_json::{Value as Json, json};
 use tonic::Code;
 
 use crate::failure::Failure;
-use crate::wire;
+use crate::wire::{self, Target};
 
 /// A recipe as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug)]
 pub(super) struct Written {
-    /// `name/version`.
-    pub(super) function: String,
-    #[serde(default)]
+    pub(super) function: FunctionId,
     pub(super) inputs: Vec<Input>,
-    #[serde(default)]
-    params: Map<String, Json>,
+    pub(super) params: Params,
 }
 
 /// An input: an address or a name, or the place of an earlier recipe of the same list.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug)]
 pub(super) enum Input {
     Place(usize),
-    Text(String),
+    Target(Target),
 }
 
 /// One recipe, or a list of them.
@@ -42,120 +35,181 @@ pub(super) enum OneOrMany {
     One(Written),
 }
 
-fn bad(message: impl Into<String>) -> Failure {
-    Failure::new(Code::InvalidArgument, message)
-}
-
-/// Reads one recipe or a list; says where the text is wrong.
-pub(super) fn read(bytes: &[u8]) -> Result<OneOrMany, Failure> {
-    let is_list = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
-    // Not by trying one form after the other: that would lose the place of a mistake.
-    let read = match is_list {
-        true => serde_json::from_slice(bytes).map(OneOrMany::Many),
-        false => serde_json::from_slice(bytes).map(OneOrMany::One),
-    };
-    read.map_err(|error| bad(format!("the body is no recipe, and no list of recipes: {error}")))
-}
-
-impl Written {
-    pub(super) fn function(&self) -> Result<FunctionId, Failure> {
-        self.function.parse().map_err(|malformed: anabranch_recipe::Malformed| bad(malformed.0))
-    }
-
-    pub(super) fn params(&self) -> Result<Params, Failure> {
-        params(&self.params)
-    }
-}
-
-fn params(map: &Map<String, Json>) -> Result<Params, Failure> {
-    let param = |(name, json): (&String, &Json)| {
-        let value = value(json).map_err(|problem| bad(format!("parameter `{name}`: {problem}")))?;
-        Ok((name.clone(), value))
-    };
-    map.iter().map(param).collect()
-}
-
-fn value(json: &Json) -> Result<Value, String> {
-    Ok(match json {
-        Json::Null => return Err("null is no value; leave it out instead".to_owned()),
-        Json::Bool(bool) => Value::Bool(*bool),
-        Json::Number(number) => self::number(number)?,
-        Json::String(text) => Value::Text(text.clone()),
-        Json::Array(list) => Value::List(list.iter().map(value).collect::<Result<_, _>>()?),
-        Json::Object(map) => match map.iter().next() {
-            Some((key, inner)) if map.len() == 1 && key.starts_with('$') => special(key, inner)?,
-            _ => match map.keys().find(|key| key.starts_with('$')) {
-                Some(key) => {
-                    return Err(format!("key {key:?} begins with `$`; write the map as {{\"$map\": ...}}"));
-                }
-                None => self::map(map)?,
-            },
-        },
+/// Reads one recipe or a list into at most so much memory; says where the text is wrong.
+pub(super) fn read(text: &[u8], memory_most: usize) -> Result<OneOrMany, Failure> {
+    let budget = JsonBudget::new(memory_most);
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let read = OneOrManySeed(&budget).deserialize(&mut reader).and_then(|read| reader.end().map(|()| read));
+    read.map_err(|error| match budget.is_exceeded() {
+        true => Failure::new(
+            Code::OutOfRange,
+            format!(
+                "the body has more values than fit into {} of memory; add the recipes in several calls",
+                size::format(memory_most as u64)
+            ),
+        ),
+        false => Failure::new(
+            Code::InvalidArgument,
+            format!("the body is neither a recipe nor a list of recipes: {error}"),
+        ),
     })
 }
 
-fn map(map: &Map<String, Json>) -> Result<Value, String> {
-    let entries = map.iter().map(|(key, inner)| Ok((key.clone(), value(inner)?)));
-    Ok(Value::Map(entries.collect::<Result<_, String>>()?))
-}
+#[derive(Clone, Copy)]
+struct OneOrManySeed<'a>(&'a JsonBudget);
 
-fn number(number: &Number) -> Result<Value, String> {
-    match (number.as_i64(), number.is_u64(), number.as_f64()) {
-        (Some(whole), ..) => Ok(Value::Int(whole)),
-        (None, true, _) => Err(format!("{number} is more than a whole number may be, {}", i64::MAX)),
-        (None, false, Some(float)) => Ok(Value::Float(float)),
-        (None, false, None) => Err(format!("{number} is no number that can be kept")),
+impl<'de> DeserializeSeed<'de> for OneOrManySeed<'_> {
+    type Value = OneOrMany;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<OneOrMany, D::Error> {
+        json.deserialize_any(self)
     }
 }
 
-fn special(key: &str, inner: &Json) -> Result<Value, String> {
-    match (key, inner) {
-        ("$bytes", Json::String(text)) => {
-            let bytes = STANDARD.decode(text).map_err(|error| format!("`$bytes` is not base64: {error}"))?;
-            Ok(Value::Bytes(bytes.into()))
+impl<'de> Visitor<'de> for OneOrManySeed<'_> {
+    type Value = OneOrMany;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a recipe or a list of recipes")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, json: A) -> Result<OneOrMany, A::Error> {
+        WrittenSeed(self.0).visit_map(json).map(OneOrMany::One)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut json: A) -> Result<OneOrMany, A::Error> {
+        let mut list = Vec::new();
+        while let Some(written) = json.next_element_seed(WrittenSeed(self.0))? {
+            list.push(written);
         }
-        ("$float", Json::String(text)) => match &**text {
-            "NaN" => Ok(Value::Float(f64::NAN)),
-            "inf" => Ok(Value::Float(f64::INFINITY)),
-            "-inf" => Ok(Value::Float(f64::NEG_INFINITY)),
-            other => Err(format!("`$float` is {other:?}; it may be NaN, inf or -inf")),
-        },
-        ("$map", Json::Object(map)) => self::map(map),
-        _ => Err(format!("`{key}` is unknown here; write $bytes, $float with a text, or $map with a map")),
+        Ok(OneOrMany::Many(list))
     }
 }
 
-fn from_value(value: &Value) -> Json {
-    match value {
-        Value::Null => Json::Null,
-        Value::Bool(bool) => Json::Bool(*bool),
-        Value::Int(whole) => Json::from(*whole),
-        Value::Float(float) if float.is_nan() => json!({ "$float": "NaN" }),
-        Value::Float(float) => Number::from_f64(*float)
-            .map_or_else(|| json!({ "$float": if *float > 0.0 { "inf" } else { "-inf" } }), Json::Number),
-        Value::Text(text) => Json::String(text.clone()),
-        Value::Bytes(bytes) => json!({ "$bytes": STANDARD.encode(bytes) }),
-        Value::Address(address) => Json::String(address.to_string()),
-        Value::List(list) => list.iter().map(from_value).collect(),
-        Value::Map(map) => {
-            let entries: Json =
-                map.iter().map(|(key, inner)| (key.clone(), from_value(inner))).collect::<Map<_, _>>().into();
-            match map.keys().any(|key| key.starts_with('$')) {
-                true => json!({ "$map": entries }),
-                false => entries,
+#[derive(Clone, Copy)]
+struct WrittenSeed<'a>(&'a JsonBudget);
+
+impl<'de> DeserializeSeed<'de> for WrittenSeed<'_> {
+    type Value = Written;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Written, D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+/// A list that grows may have twice the room that it needs, beside half of it from before.
+const GROWTH: usize = 3;
+
+impl<'de> Visitor<'de> for WrittenSeed<'_> {
+    type Value = Written;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a recipe")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut json: A) -> Result<Written, A::Error> {
+        self.0.take(GROWTH * size_of::<Written>())?;
+        let (mut function, mut inputs, mut params) = (None, None, None);
+        while let Some(key) = json.next_key::<String>()? {
+            let is_new = match &*key {
+                "function" => {
+                    let text: String = json.next_value()?;
+                    self.0.take(text.len())?;
+                    let parsed = text.parse();
+                    let malformed = |malformed: anabranch_recipe::Malformed| A::Error::custom(malformed.0);
+                    function.replace(parsed.map_err(malformed)?).is_none()
+                }
+                "inputs" => inputs.replace(json.next_value_seed(InputsSeed(self.0))?).is_none(),
+                "params" => params.replace(json.next_value_seed(ParamsFromJson(self.0))?).is_none(),
+                other => {
+                    return Err(A::Error::unknown_field(other, &["function", "inputs", "params"]));
+                }
+            };
+            if !is_new {
+                return Err(A::Error::custom(format!("`{key}` is there twice")));
             }
         }
+        let function = function.ok_or_else(|| A::Error::missing_field("function"))?;
+        Ok(Written { function, inputs: inputs.unwrap_or_default(), params: params.unwrap_or_default() })
     }
 }
 
-pub(super) fn recipe(recipe: &Recipe) -> Json {
-    let params: Map<String, Json> =
-        recipe.params.iter().map(|(name, value)| (name.clone(), from_value(value))).collect();
-    json!({
-        "function": recipe.function.to_string(),
-        "inputs": texts(&recipe.inputs),
-        "params": params,
-    })
+#[derive(Clone, Copy)]
+struct InputsSeed<'a>(&'a JsonBudget);
+
+impl<'de> DeserializeSeed<'de> for InputsSeed<'_> {
+    type Value = Vec<Input>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Vec<Input>, D::Error> {
+        json.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for InputsSeed<'_> {
+    type Value = Vec<Input>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a list of inputs")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut json: A) -> Result<Vec<Input>, A::Error> {
+        let mut inputs = Vec::new();
+        while let Some(input) = json.next_element_seed(InputSeed(self.0))? {
+            inputs.push(input);
+        }
+        Ok(inputs)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct InputSeed<'a>(&'a JsonBudget);
+
+impl<'de> DeserializeSeed<'de> for InputSeed<'_> {
+    type Value = Input;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Input, D::Error> {
+        self.0.take(GROWTH * size_of::<Input>())?;
+        json.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for InputSeed<'_> {
+    type Value = Input;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an input: an address, a name, or the place of an earlier recipe of the list")
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, place: u64) -> Result<Input, E> {
+        // A place that is too large is behind the end of every list.
+        Ok(Input::Place(usize::try_from(place).unwrap_or(usize::MAX)))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Input, E> {
+        let target = Target::from(text);
+        if let Target::Name(name) = &target {
+            self.0.take(name.len())?;
+        }
+        Ok(Input::Target(target))
+    }
+}
+
+/// A recipe in an answer. It is written from the parameters as they are, for a tree of JSON would take many times as much.
+#[derive(Debug, Serialize)]
+pub(super) struct DescribedRecipe<'a> {
+    function: String,
+    inputs: Vec<String>,
+    params: ParamsAsJson<'a>,
+}
+
+impl<'a> From<&'a Recipe> for DescribedRecipe<'a> {
+    fn from(recipe: &'a Recipe) -> DescribedRecipe<'a> {
+        DescribedRecipe {
+            function: recipe.function.to_string(),
+            inputs: texts(&recipe.inputs),
+            params: ParamsAsJson(&recipe.params),
+        }
+    }
 }
 
 pub(super) fn memo(memo: &Memo) -> Json {
@@ -216,44 +270,55 @@ pub(super) fn status(status: &Status) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::allocated::peak_of;
 
-    #[track_caller]
-    fn check(json: &Json, expected: &Value) {
-        let found = value(json).unwrap();
-        assert_eq!(&found, expected);
-        assert_eq!(&from_value(&found), json);
+    #[test]
+    fn memory_is_bounded_by_the_budget() {
+        let list = |one: &str, count: usize| format!("[{}]", vec![one; count].join(","));
+        let tree = |leaf: &str| {
+            let values = list(leaf, 100_000);
+            format!(r#"{{"function":"template/1","params":{{"values":{{"a":{values}}}}}}}"#)
+        };
+        let inputs = format!(r#"{{"function":"a/1","inputs":{}}}"#, list("0", 100_000));
+        for text in [tree(r#"{"":0}"#), tree("[]"), tree("0"), inputs, list(r#"{"function":"a/1"}"#, 100_000)]
+        {
+            let (read, peak) = peak_of(|| read(text.as_bytes(), 1 << 20));
+            let failure = read.unwrap_err();
+            assert_eq!(failure.code, Code::OutOfRange, "{text:.60}");
+            assert!(failure.message.contains("1 MiB of memory; add the recipes in several"), "{failure}");
+            assert!(peak < 1 << 20, "{peak} bytes for {text:.60}");
+        }
+    }
+
+    /// The attack of ten megabytes took three gigabytes.
+    #[test]
+    fn a_hostile_body_is_refused_cheaply() {
+        let values = vec![r#"{"":0}"#; 10_000_000 / 7].join(",");
+        let body =
+            format!(r#"{{"function":"template/1","params":{{"template":"x","values":{{"a":[{values}]}}}}}}"#);
+        let memory_most = crate::Settings::default().body_memory_most;
+        let (read, peak) = peak_of(|| read(body.as_bytes(), memory_most));
+        assert_eq!(read.unwrap_err().code, Code::OutOfRange);
+        assert!(peak + (body.len() as i64) < 64 << 20, "{peak}");
     }
 
     #[test]
-    fn values_there_and_back() {
-        check(&json!(1), &Value::Int(1));
-        check(&json!(1.5), &Value::Float(1.5));
-        check(&json!(1.0), &Value::Float(1.0));
-        check(&json!("x"), &Value::Text("x".to_owned()));
-        check(&json!({ "$bytes": "AP8=" }), &Value::Bytes(vec![0, 255].into()));
-        check(&json!({ "$float": "NaN" }), &Value::Float(f64::NAN));
-        check(&json!({ "$float": "-inf" }), &Value::Float(f64::NEG_INFINITY));
-        let map = [("a".to_owned(), Value::List(vec![]))].into();
-        check(&json!([true, { "a": [] }]), &Value::List(vec![Value::Bool(true), Value::Map(map)]));
-        check(
-            &json!({ "$map": { "$bytes": 1 } }),
-            &Value::Map([("$bytes".to_owned(), Value::Int(1))].into()),
-        );
-    }
-
-    #[test]
-    fn what_is_no_value() {
-        for wrong in [
-            json!(null),
-            json!([null]),
-            json!(u64::MAX),
-            json!({ "$bytes": "?" }),
-            json!({ "$bytes": 1 }),
-            json!({ "$float": "2" }),
-            json!({ "$other": 1 }),
-            json!({ "$bytes": "", "a": 1 }),
+    fn wrong_texts_say_where() {
+        for (text, why) in [
+            ("", "EOF"),
+            ("1", "expected a recipe or a list of recipes"),
+            ("{}", "missing field `function`"),
+            (r#"{"function":"concat"}"#, "at line 1 column"),
+            (r#"{"function":"a/1","input":[]}"#, "unknown field `input`"),
+            (r#"{"function":"a/1","inputs":[-1]}"#, "an earlier recipe of the list at line 1"),
+            (r#"{"function":"a/1","inputs":[[]]}"#, "expected an input"),
+            (r#"{"function":"a/1","function":"a/1"}"#, "`function` is there twice"),
+            (r#"[{"function":"a/1","params":{"x":null}}]"#, "parameter `x`: null is not a value"),
+            (r#"{"function":"a/1"} 1"#, "trailing characters"),
         ] {
-            assert!(value(&wrong).is_err(), "{wrong}");
+            let failure = read(text.as_bytes(), 1 << 20).unwrap_err();
+            assert_eq!(failure.code, Code::InvalidArgument, "{text}");
+            assert!(failure.message.contains(why), "{text}: {failure}");
         }
     }
 }

@@ -7,12 +7,15 @@ mod refs;
 
 use std::sync::Arc;
 
+use anabranch_engine::options::Class;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::State;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use tokio::sync::oneshot;
 use tonic::Code;
 
 use crate::failure::{Failure, refusal};
@@ -47,9 +50,64 @@ async fn body(shared: &Shared, body: Body) -> Result<Bytes, Failure> {
     })
 }
 
+/// A body up to this size is parsed at once; a larger one on a thread for work that would block others.
+const PARSED_AT_ONCE: usize = 16 << 10;
+
+/// A byte of JSON takes no more than so many once it is parsed: `{"":0},` is a map.
+const GROWTH_MOST: usize = 200;
+
+/// What a body says, parsed into no more memory than one body may take.
+async fn parsed<T: Send + 'static>(
+    shared: &Shared,
+    body: Body,
+    parse: fn(&[u8], usize) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let memory_most = shared.settings.body_memory_most;
+    let text = self::body(shared, body).await?;
+    if text.len() <= PARSED_AT_ONCE {
+        return parse(&text, memory_most);
+    }
+    let memory_most = memory_most.min(text.len().saturating_mul(GROWTH_MOST));
+    let Some(_share) = shared.budget.clone().take(memory_most).await else {
+        return Err(Failure::new(
+            Code::Unavailable,
+            "other requests take all memory for bodies; try again later",
+        ));
+    };
+    let (sender, parsed) = oneshot::channel();
+    let work = move || {
+        let parsed = std::panic::catch_unwind(|| parse(&text, memory_most));
+        // Nobody waits for it if the client is gone.
+        let _ = sender.send(parsed);
+    };
+    shared.executor.engine().pool(Class::Latency).submit(Box::new(work));
+    match parsed.await {
+        Ok(Ok(parsed)) => parsed,
+        Ok(Err(_)) => Err(Failure::new(Code::Internal, "the parser of bodies panicked")),
+        Err(_) => Err(Failure::new(Code::Unavailable, "the server shuts down")),
+    }
+}
+
+/// The part of a route that is a name or an address.
+fn path(path: Result<Path<String>, PathRejection>) -> Result<String, Failure> {
+    path.map(|Path(path)| path)
+        .map_err(|rejection| Failure::new(Code::InvalidArgument, rejection.body_text()))
+}
+
+fn wrong_query(rejection: &QueryRejection) -> Failure {
+    Failure::new(Code::InvalidArgument, rejection.body_text())
+}
+
 /// A client that broke off.
 impl From<axum::Error> for Failure {
     fn from(error: axum::Error) -> Failure {
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            if let Some(status) = error.downcast_ref::<tonic::Status>() {
+                return Failure::new(status.code(), status.message());
+            }
+            cause = error.source();
+        }
         Failure::new(Code::Cancelled, format!("the body ended early: {error}"))
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use anabranch_recipe::{Draft, Get, Ref, UnknownFunction};
 use axum::Json;
 use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use tonic::Code;
 
 use super::json::{self, Input, OneOrMany, Written};
@@ -29,18 +29,19 @@ pub(super) struct Adding {
 /// Keeps a recipe or a list of them.
 pub(super) async fn add(
     State(shared): State<Arc<Shared>>,
-    query: Result<Query<Adding>, axum::extract::rejection::QueryRejection>,
+    query: Result<Query<Adding>, QueryRejection>,
     body: Body,
 ) -> Result<Response, Failure> {
-    let unknown = match query.map_err(|rejection| wrong_query(&rejection))?.0.unknown_function.as_deref() {
-        None | Some("refuse") => UnknownFunction::Refuse,
-        Some("accept") => UnknownFunction::Accept,
-        Some(other) => {
-            let message = format!("`unknown_function` is {other:?}; it may be refuse or accept");
-            return Err(Failure::new(Code::InvalidArgument, message));
-        }
-    };
-    let written = json::read(&super::body(&shared, body).await?)?;
+    let unknown =
+        match query.map_err(|rejection| super::wrong_query(&rejection))?.0.unknown_function.as_deref() {
+            None | Some("refuse") => UnknownFunction::Refuse,
+            Some("accept") => UnknownFunction::Accept,
+            Some(other) => {
+                let message = format!("`unknown_function` is {other:?}; it may be refuse or accept");
+                return Err(Failure::new(Code::InvalidArgument, message));
+            }
+        };
+    let written = super::parsed(&shared, body, json::read).await?;
     let (list, one) = match written {
         OneOrMany::One(written) => (vec![written], true),
         OneOrMany::Many(list) => (list, false),
@@ -58,36 +59,38 @@ pub(super) async fn add(
 }
 
 async fn draft(shared: &Shared, written: Written) -> Result<Draft, Failure> {
-    let (function, params) = (written.function()?, written.params()?);
     let mut inputs = Vec::with_capacity(written.inputs.len());
     for input in written.inputs {
         inputs.push(match input {
             Input::Place(place) => Ref::Earlier(place),
-            Input::Text(text) => Ref::Address(shared.find(&Target::from(&*text)).await?),
+            Input::Target(target) => Ref::Address(shared.find(&target).await?),
         });
     }
-    Ok(Draft { function, inputs, params })
+    Ok(Draft { function: written.function, inputs, params: written.params })
 }
 
-fn wrong_query(rejection: &axum::extract::rejection::QueryRejection) -> Failure {
-    Failure::new(Code::InvalidArgument, rejection.body_text())
+#[derive(Debug, Serialize)]
+struct Described<'a> {
+    address: String,
+    recipe: json::DescribedRecipe<'a>,
+    memo: Option<serde_json::Value>,
 }
 
 /// A recipe, and what it came to if that is remembered.
 pub(super) async fn describe(
     State(shared): State<Arc<Shared>>,
-    Path(target): Path<String>,
+    target: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Failure> {
-    let address = shared.find(&Target::from(&*target)).await?;
+    let address = shared.find(&Target::from(&*super::path(target)?)).await?;
     let Some(recipe) = shared.executor.resolve(&address).await? else {
         return Err(Failure::new(Code::NotFound, format!("{address} is no recipe here")));
     };
     let memo = shared.executor.store().status(&address).await?.memo;
-    let described = json!({
-        "address": address.to_string(),
-        "recipe": json::recipe(&recipe),
-        "memo": memo.as_ref().map(json::memo),
-    });
+    let described = Described {
+        address: address.to_string(),
+        recipe: (&recipe).into(),
+        memo: memo.as_ref().map(json::memo),
+    };
     Ok(Json(described).into_response())
 }
 
@@ -102,15 +105,15 @@ pub(super) struct Wanting {
 /// What a recipe comes to, computed unless that was done before.
 pub(super) async fn value(
     State(shared): State<Arc<Shared>>,
-    Path(target): Path<String>,
-    query: Result<Query<Wanting>, axum::extract::rejection::QueryRejection>,
+    target: Result<Path<String>, PathRejection>,
+    query: Result<Query<Wanting>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let deadline = match query.map_err(|rejection| wrong_query(&rejection))?.0.timeout {
+    let deadline = match query.map_err(|rejection| super::wrong_query(&rejection))?.0.timeout {
         Some(text) => deadline::from_now(deadline::written(&text)?, &shared.executor)?,
         None => None,
     };
-    let address = shared.find(&Target::from(&*target)).await?;
+    let address = shared.find(&Target::from(&*super::path(target)?)).await?;
     let got = shared.executor.get(&address, &Get { deadline, ..Get::default() }).await?;
     super::blobs::answer(&shared, got, &headers, "no-cache").await
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use anabranch_content::{Address, NameChange};
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -15,19 +16,35 @@ use tonic::Code;
 use crate::failure::Failure;
 use crate::service::Shared;
 
-/// All names that mean something.
-pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
-    let names = shared.executor.store().names().await?;
+/// What may stand behind `?` when names are listed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Page {
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+/// A page of the names that mean something, in order.
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    query: Result<Query<Page>, QueryRejection>,
+) -> Result<Response, Failure> {
+    let Page { after, limit } = query.map_err(|rejection| super::wrong_query(&rejection))?.0;
+    if limit == Some(0) {
+        return Err(Failure::new(Code::InvalidArgument, "`limit` is 0; it may be 1 and more"));
+    }
+    let page = shared.names(after.as_deref().unwrap_or_default(), limit.unwrap_or(0)).await?;
     let named = |(name, address): (String, Address)| json!({ "name": name, "address": address.to_string() });
-    let refs: Vec<Object> = names.into_iter().map(named).collect();
-    Ok(Json(json!({ "refs": refs })).into_response())
+    let refs: Vec<Object> = page.names.into_iter().map(named).collect();
+    Ok(Json(json!({ "refs": refs, "next": page.next })).into_response())
 }
 
 /// What a name means and has meant.
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Failure> {
+    let name = super::path(name)?;
     let history = shared.executor.store().history(&name).await?;
     match history.last() {
         None => Err(Failure::new(Code::NotFound, format!("nothing is named {name:?}"))),
@@ -53,14 +70,17 @@ struct Meaning {
 /// Has a name mean an address.
 pub(super) async fn set(
     State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     body: Body,
 ) -> Result<Response, Failure> {
-    let body = super::body(&shared, body).await?;
-    let bad = |message: String| Failure::new(Code::InvalidArgument, message);
-    let meaning: Meaning = serde_json::from_slice(&body)
-        .map_err(|error| bad(format!("the body is not {{\"address\": \"...\"}}: {error}")))?;
-    let address = meaning.address.parse().map_err(|problem| bad(format!("`address`: {problem}")))?;
+    let name = super::path(name)?;
+    let address = super::parsed(&shared, body, |text, _| {
+        let bad = |message: String| Failure::new(Code::InvalidArgument, message);
+        let meaning: Meaning = serde_json::from_slice(text)
+            .map_err(|error| bad(format!("the body is not {{\"address\": \"...\"}}: {error}")))?;
+        meaning.address.parse().map_err(|problem| bad(format!("`address`: {problem}")))
+    })
+    .await?;
     shared.executor.store().name(&name, Some(address)).await?;
     let history = shared.executor.store().history(&name).await?;
     Ok(described(&name, &history))
@@ -69,8 +89,9 @@ pub(super) async fn set(
 /// Has a name mean nothing.
 pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Failure> {
+    let name = super::path(name)?;
     let store = shared.executor.store();
     if store.named(&name).await?.is_none() {
         return Err(Failure::new(Code::NotFound, format!("nothing is named {name:?}")));

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use anabranch_content::{Address, Error, Exported};
+use anabranch_text::duration;
 use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::JoinSet;
 use tonic::{Code, Status, Streaming};
 
 use crate::failure::Failure;
@@ -42,16 +44,15 @@ pub(super) fn export(
     let store = shared.executor.store().clone();
     let work = async move { store.export(&addresses, Sending(sender)).await }.boxed();
     let exporting = Exporting { chunks, work: Some(work), done: None, _permit: permit };
-    let replies = stream::unfold(Some(exporting), |exporting| async move {
-        let mut exporting = exporting?;
-        let (part, more) = match exporting.next().await {
-            Ok(chunk) => (Ok(Sent::Chunk(chunk)), Some(exporting)),
-            Err(Ok(exported)) => (Ok(Sent::Exported(wire::from_exported(&exported))), None),
-            Err(Err(error)) => (Err(Failure::from(error).into()), None),
-        };
-        Some((part.map(|part| proto::ExportReply { part: Some(part) }), more))
+    let (replies, sent) = mpsc::channel(1);
+    let mut task = JoinSet::new();
+    // On a task of its own: an answer that its client does not read is not polled.
+    task.spawn(exporting.send_to(replies, Arc::clone(shared)));
+    let sent = stream::unfold((sent, task), |(mut sent, task)| async move {
+        let reply = sent.recv().await?;
+        Some((reply, (sent, task)))
     });
-    Ok(replies.boxed())
+    Ok(sent.boxed())
 }
 
 struct Exporting {
@@ -65,6 +66,43 @@ struct Exporting {
 }
 
 impl Exporting {
+    /// Sends all pieces and what it came to. If the client does not read for too long the archive is given up, and others
+    /// have their turn.
+    async fn send_to(
+        mut self,
+        replies: mpsc::Sender<Result<proto::ExportReply, Status>>,
+        shared: Arc<Shared>,
+    ) {
+        let timeout = shared.settings.stall_timeout;
+        let mut is_last = false;
+        while !is_last {
+            let part = match self.next().await {
+                Ok(chunk) => Ok(Sent::Chunk(chunk)),
+                Err(ended) => {
+                    is_last = true;
+                    let sum = |exported| Sent::Exported(wire::from_exported(&exported));
+                    ended.map(sum).map_err(|error| Failure::from(error).into())
+                }
+            };
+            let reply = part.map(|part| proto::ExportReply { part: Some(part) });
+            let is_stalled = tokio::select! {
+                sent = replies.send(reply) => match sent {
+                    Ok(()) => false,
+                    Err(_) => return,
+                },
+                () = shared.clock.sleep_until(shared.clock.now() + timeout) => true,
+            };
+            if is_stalled {
+                drop(self);
+                let message =
+                    format!("the archive was not read for {}, so it was given up", duration::format(timeout));
+                // Nobody hears it who never reads.
+                let _ = replies.send(Err(Status::deadline_exceeded(message))).await;
+                return;
+            }
+        }
+    }
+
     /// The next piece, or what it came to.
     async fn next(&mut self) -> Result<Bytes, Result<Exported, Error>> {
         std::future::poll_fn(|cx| {

@@ -13,7 +13,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::deadline;
 use crate::failure::{Answer, Failure, answer};
-use crate::pieces::{Pieces, bounded};
+use crate::pieces::{Pieces, upload};
 use crate::proto::recipes as proto;
 use crate::proto::recipes::recipes_server::Recipes;
 use crate::service::Shared;
@@ -27,7 +27,7 @@ impl Recipes for OfRecipes {
     async fn put(&self, request: Request<Streaming<proto::PutRequest>>) -> Answer<proto::PutReply> {
         answer(async {
             let chunks = request.into_inner().map(|request| request.map(|request| request.chunk));
-            let put = self.0.executor.put_stream(bounded(chunks, self.0.settings.blob_most)).await?;
+            let put = self.0.executor.put_stream(upload(&self.0, chunks)).await?;
             Ok(wire::from_put(&put))
         })
         .await
@@ -158,11 +158,13 @@ impl Recipes for OfRecipes {
         .await
     }
 
-    async fn refs(&self, _: Request<proto::RefsRequest>) -> Answer<proto::RefsReply> {
+    async fn refs(&self, request: Request<proto::RefsRequest>) -> Answer<proto::RefsReply> {
         answer(async {
-            let names = self.0.executor.store().names().await?.into_iter();
+            let proto::RefsRequest { after, most } = request.into_inner();
+            let page = self.0.names(&after, most as usize).await?;
             let named = |(name, address)| proto::Ref { name, address: wire::from_address(&address) };
-            Ok(proto::RefsReply { refs: names.map(named).collect() })
+            let refs = page.names.into_iter().map(named).collect();
+            Ok(proto::RefsReply { refs, next: page.next.unwrap_or_default() })
         })
         .await
     }

@@ -85,14 +85,19 @@ pub(crate) fn draft(draft: proto::Draft) -> Result<Draft, Bad> {
     Ok(Draft { function: function_id(draft.function)?, inputs, params: params(draft.params)? })
 }
 
-pub(crate) fn from_draft(draft: &Draft) -> Result<proto::Draft, Bad> {
+/// A draft, each earlier recipe of its list as `earlier` says.
+pub(crate) fn from_draft(draft: &Draft, earlier: impl Fn(usize) -> Ref) -> Result<proto::Draft, Bad> {
     use proto::input::Of;
     let input = |input: &Ref| {
+        let input = match *input {
+            Ref::Address(address) => Ref::Address(address),
+            Ref::Earlier(place) => earlier(place),
+        };
         let of = match input {
-            Ref::Address(address) => Of::Address(from_address(address)),
+            Ref::Address(address) => Of::Address(from_address(&address)),
             Ref::Earlier(place) => {
                 let far = |_| Bad(format!("a list of recipes has no place {place}"));
-                Of::Earlier(u32::try_from(*place).map_err(far)?)
+                Of::Earlier(u32::try_from(place).map_err(far)?)
             }
         };
         Ok(proto::Input { of: Some(of) })

@@ -74,7 +74,7 @@ async fn large_leaves() {
         let recipe = deriva.recipe("identity", &[&leaf]).await;
         assert!(soon(deriva.get(&recipe)).await.unwrap() == bytes, "{len} bytes are not the same");
     }
-    let settings = Settings { message_most: 1000, ..Settings::default() };
+    let settings = Settings { leaf_most: 1000, ..Settings::default() };
     let server = Server::with(Functions::builtin(), settings).await;
     let deriva = Deriva(server.channel().await);
     let refused = deriva.call::<_, Data>("PutLeaf", Data { data: vec![0; 2000] }).await.unwrap_err();

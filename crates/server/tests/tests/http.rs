@@ -41,6 +41,9 @@ impl Answer {
     }
 }
 
+/// The type of a body that a route reads as JSON.
+const JSON: (&str, &str) = ("content-type", "application/json");
+
 impl Http {
     async fn start() -> Http {
         Http::on(Server::start().await)
@@ -73,7 +76,7 @@ impl Http {
     }
 
     async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
-        self.send(Method::POST, path, &[], body).await
+        self.send(Method::POST, path, &[JSON], body).await
     }
 
     async fn blob(&self, bytes: impl Into<Bytes>) -> String {
@@ -172,18 +175,18 @@ async fn names() {
     let (one, two) = (http.blob("1").await, http.blob("2").await);
     for address in [&one, &two] {
         let body = json!({ "address": address }).to_string();
-        let set = http.send(Method::PUT, "/v1/refs/a%2Fname", &[], body).await;
+        let set = http.send(Method::PUT, "/v1/refs/a%2Fname", &[JSON], body).await;
         assert_eq!((set.status, &set.json()["address"]), (200, &json!(address)));
     }
     let shown = http.get("/v1/refs/a%2Fname", &[]).await.json();
     assert_eq!((&shown["name"], shown["history"].as_array().unwrap().len()), (&json!("a/name"), 2));
     let listed = http.get("/v1/refs", &[]).await.json();
-    assert_eq!(listed, json!({ "refs": [{ "name": "a/name", "address": two }] }));
+    assert_eq!(listed, json!({ "refs": [{ "name": "a/name", "address": two }], "next": null }));
     assert_eq!(http.get("/v1/recipes/a%2Fname/value", &[]).await.body, "2");
     assert_eq!(http.send(Method::DELETE, "/v1/refs/a%2Fname", &[], "").await.status, 204);
     assert_eq!(http.send(Method::DELETE, "/v1/refs/a%2Fname", &[], "").await.status, 404);
     assert_eq!(http.get("/v1/refs/a%2Fname", &[]).await.json()["address"], Value::Null);
-    let wrong = http.send(Method::PUT, "/v1/refs/x", &[], r#"{"address":"12"}"#).await;
+    let wrong = http.send(Method::PUT, "/v1/refs/x", &[JSON], r#"{"address":"12"}"#).await;
     assert_eq!(
         (wrong.status, wrong.error().1),
         (400, "`address`: an address has 64 hex digits, this has 2".to_owned())
@@ -205,6 +208,13 @@ async fn what_is_wrong_says_so() {
         ("GET", "/v1/recipes/nobody/value", "", 404, "not_found"),
         ("GET", "/v1/refs/nobody", "", 404, "not_found"),
         ("GET", "/v1/nowhere", "", 404, "not_found"),
+        ("GET", "/v1/refs/%ff", "", 400, "invalid_argument"),
+        ("DELETE", "/v1/refs/%ff", "", 400, "invalid_argument"),
+        ("GET", "/v1/recipes/%ff", "", 400, "invalid_argument"),
+        ("GET", "/v1/recipes/%ff/value", "", 400, "invalid_argument"),
+        ("GET", "/v1/blobs/%ff", "", 400, "invalid_argument"),
+        ("GET", "/v1/refs?limit=0", "", 400, "invalid_argument"),
+        ("GET", "/v1/refs?page=2", "", 400, "invalid_argument"),
         ("DELETE", "/v1/status", "", 405, "method_not_allowed"),
         ("POST", "/v1/recipes", "{", 400, "invalid_argument"),
         ("POST", "/v1/recipes", &deep, 400, "invalid_argument"),
@@ -220,7 +230,7 @@ async fn what_is_wrong_says_so() {
         ),
         ("POST", "/v1/recipes?unknown_function=maybe", "{}", 400, "invalid_argument"),
     ] {
-        let answer = http.send(method.parse().unwrap(), path, &[], body.to_owned()).await;
+        let answer = http.send(method.parse().unwrap(), path, &[JSON], body.to_owned()).await;
         assert_eq!((answer.status, &*answer.error().0), (status, word), "{method} {path} {body:.80}");
     }
 }
@@ -282,4 +292,29 @@ async fn recipes_of_deriva() {
     let added = http.post("/v1/recipes", added.to_string()).await.json();
     let value = http.get(&format!("/v1/recipes/{}/value", added["address"].as_str().unwrap()), &[]).await;
     assert_eq!((value.status, &*value.body), (200, &b"LEAFLEAFLEAF"[..]));
+}
+
+#[tokio::test]
+async fn names_come_in_pages() {
+    let http = Http::start().await;
+    let address = http.blob("1").await;
+    let client = http.server.client().await;
+    let names: Vec<String> = (0..5).map(|number| format!("name {number}")).collect();
+    for name in &names {
+        client.set_ref(name, Some(address.parse().unwrap())).await.unwrap();
+    }
+    let listed = async |query: &str| {
+        let page = http.get(&format!("/v1/refs{query}"), &[]).await.json();
+        let names: Vec<Value> =
+            page["refs"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+        (Value::from(names), page["next"].clone())
+    };
+    assert_eq!(listed("").await, (json!(names), Value::Null));
+    assert_eq!(listed("?limit=2").await, (json!(names[..2]), json!("name 1")));
+    assert_eq!(listed("?limit=2&after=name%201").await, (json!(names[2..4]), json!("name 3")));
+    assert_eq!(listed("?limit=2&after=name%203").await, (json!(names[4..]), Value::Null));
+    assert_eq!(listed("?limit=5").await, (json!(names), Value::Null));
+    let (page, next) = client.refs_page("name 0", 3).await.unwrap();
+    assert_eq!((page.len(), &*page[0].0, next.as_deref()), (3, "name 1", Some("name 3")));
+    assert_eq!(client.refs().await.unwrap().len(), 5);
 }

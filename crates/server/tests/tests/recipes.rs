@@ -60,7 +60,7 @@ async fn a_giver_that_fails_leaves_nothing() {
     let small = Server::with(Functions::builtin(), settings).await;
     let refused = small.client().await.put(vec![0; 1001]).await.unwrap_err();
     assert_eq!(refused.code(), Some(Code::OutOfRange));
-    assert_eq!(refused.to_string(), "a blob that is put may have 1000 bytes, this has more");
+    assert_eq!(refused.to_string(), "a blob may have 1000 bytes, this one has more");
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ async fn compression_for_those_who_ask() {
 /// A few bytes that unpack to more than a message may have.
 #[tokio::test]
 async fn compressed_messages_have_the_same_bound() {
-    let settings = Settings { message_most: 100_000, ..Settings::default() };
+    let settings = Settings { leaf_most: 100_000, ..Settings::default() };
     let server = Server::with(anabranch_recipe::Functions::builtin(), settings).await;
     let mut client = DerivaClient::new(server.channel().await).send_compressed(CompressionEncoding::Gzip);
     let large = PutLeafRequest { data: vec![0; 50_000_000].into() };
@@ -231,6 +231,7 @@ async fn messages_that_mean_nothing() {
 /// One call of Deriva's `Get` to the router, with no client that could give up by itself; the code of its answer.
 async fn call_by_hand(service: &Service, timeout: &str, message: Vec<u8>) -> String {
     let request = axum::http::Request::post("/deriva.Deriva/Get")
+        .version(axum::http::Version::HTTP_2)
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .header("grpc-timeout", timeout)

@@ -2,15 +2,16 @@
 
 use std::future::Future;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anabranch_engine::clock::{Clock, Sleep};
 use anabranch_recipe::{
     Arity, Call, Executor, Fault, Function, FunctionId, Functions, Holds, Kernel, Out, Signature,
 };
 use anabranch_server::{Client, Served, Service, Settings};
 use bytes::Bytes;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tonic::transport::{Channel, Endpoint};
 
@@ -41,6 +42,9 @@ pub(crate) fn functions() -> Functions {
 /// A server at work; dropping it stops it.
 pub(crate) struct Server {
     pub(crate) executor: Executor,
+    pub(crate) service: Service,
+    /// The clock of timeouts that concern clients, if it is the test's.
+    pub(crate) clock: Arc<TestClock>,
     pub(crate) url: String,
     stop: Option<oneshot::Sender<()>>,
     served: JoinSet<Served>,
@@ -57,16 +61,34 @@ impl Server {
     }
 
     pub(crate) async fn on(executor: Executor, settings: Settings) -> Server {
+        let service = Service::new(executor.clone(), settings);
+        Server::of(executor, service, Arc::default()).await
+    }
+
+    /// A server whose clients have all the time that they need until the test's clock is advanced.
+    pub(crate) async fn on_test_time(functions: Functions, settings: Settings) -> Server {
+        let executor = Executor::in_memory(functions).unwrap();
+        let clock = Arc::new(TestClock::default());
+        let service = Service::with_clock(executor.clone(), settings, Arc::clone(&clock) as Arc<dyn Clock>);
+        Server::of(executor, service, clock).await
+    }
+
+    async fn of(executor: Executor, service: Service, clock: Arc<TestClock>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let service = Service::new(executor.clone(), settings);
         let (stop, stopped) = oneshot::channel();
         let mut served = JoinSet::new();
+        let handle = service.clone();
         served.spawn(async move {
+            let service = handle;
             let router = service.router();
             service.serve(listener, router, async { drop(stopped.await) }).await
         });
-        Server { executor, url, stop: Some(stop), served }
+        Server { executor, service, clock, url, stop: Some(stop), served }
+    }
+
+    pub(crate) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.url.strip_prefix("http://").unwrap()).await.unwrap()
     }
 
     pub(crate) async fn client(&self) -> Client {
@@ -85,6 +107,49 @@ impl Server {
     /// What became of a server that was told to.
     pub(crate) async fn served(&mut self) -> Served {
         soon(self.served.join_next()).await.expect("it is served once").unwrap()
+    }
+}
+
+/// A clock that stands still until the test advances it.
+pub(crate) struct TestClock {
+    now: watch::Sender<Instant>,
+}
+
+impl Default for TestClock {
+    #[allow(clippy::disallowed_methods, reason = "an instant cannot be had in another way")]
+    fn default() -> TestClock {
+        TestClock { now: watch::Sender::new(Instant::now()) }
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Instant {
+        *self.now.borrow()
+    }
+
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        let mut now = self.now.subscribe();
+        Box::pin(async move { drop(now.wait_for(|now| *now >= at).await) })
+    }
+}
+
+impl TestClock {
+    pub(crate) fn advance(&self, by: Duration) {
+        self.now.send_modify(|now| *now += by);
+    }
+
+    /// What comes of something while time goes by in steps.
+    pub(crate) async fn steps<T>(&self, step: Duration, work: impl Future<Output = T>) -> T {
+        let steps = async {
+            loop {
+                self.advance(step);
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            done = soon(work) => done,
+            () = steps => unreachable!("time does not end"),
+        }
     }
 }
 

@@ -1,0 +1,46 @@
+//! The allocator of this crate's unit tests: the system's, with the peak of each thread.
+#![allow(unsafe_code, reason = "an allocator cannot be written without")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct Counting;
+
+thread_local! {
+    static HELD: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+}
+
+/// The result of `work`, and the most bytes that it held at a time on this thread.
+pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, i64) {
+    let before = HELD.get();
+    PEAK.set(before);
+    let output = work();
+    (output, PEAK.get() - before)
+}
+
+/// A thread may allocate while its locals are being torn down; nobody measures then.
+fn note(bytes: i64) {
+    let _ = HELD.try_with(|held| {
+        held.set(held.get() + bytes);
+        PEAK.try_with(|peak| peak.set(peak.get().max(held.get())))
+    });
+}
+
+// SAFETY: every call goes on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note(layout.size() as i64);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        note(-(layout.size() as i64));
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(place, layout) }
+    }
+}

@@ -1,0 +1,188 @@
+//! The request guard: the one layer that every request passes before its handler.
+//!
+//! The server listens on loopback without authentication, and every web page that the user opens can send requests
+//! there. So the guard refuses requests that a page of another site made (`Origin`, `Sec-Fetch-Site`), requests to a
+//! name that somebody pointed here by DNS (`Host`), and bodies that a page can send without asking first.
+
+mod hosts;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
+use axum::http::{Method, StatusCode, Version};
+use axum::middleware::Next;
+use axum::response::Response;
+use tonic::{Code, Status};
+
+pub(crate) use hosts::Hosts;
+pub use hosts::{AllowedHost, NotAHost};
+
+use crate::failure::refusal;
+use crate::service::Shared;
+use hosts::HostPort;
+
+/// Why a request is refused.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    status: StatusCode,
+    word: &'static str,
+    message: String,
+}
+
+impl Refusal {
+    fn forbidden(message: String) -> Refusal {
+        Refusal { status: StatusCode::FORBIDDEN, word: "permission_denied", message }
+    }
+
+    fn media_type(message: impl Into<String>) -> Refusal {
+        let (status, message) = (StatusCode::UNSUPPORTED_MEDIA_TYPE, message.into());
+        Refusal { status, word: "unsupported_media_type", message }
+    }
+}
+
+/// Hands a request on, or answers why it is refused. Whoever may send it at all is checked here, too, once there are
+/// tokens.
+pub(crate) async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let checked = check_host(&shared.hosts, &request)
+        .and_then(|host| check_site(&shared.hosts, host.as_ref(), request.headers()))
+        .and_then(|()| check_kind(&request));
+    match checked {
+        Ok(()) => next.run(request).await,
+        // A gRPC client shows the sentence only if the answer is gRPC.
+        Err(refused) if is_grpc(&request) => {
+            Status::new(Code::PermissionDenied, refused.message).into_http::<Body>()
+        }
+        Err(refused) => refusal(refused.status, refused.word, &refused.message),
+    }
+}
+
+fn is_grpc(request: &Request) -> bool {
+    request.version() == Version::HTTP_2 && is_grpc_type(kind(request.headers()))
+}
+
+/// Every host that a request names must be ours. The answer is one of them; a request of HTTP/1.0 may have none.
+fn check_host(hosts: &Hosts, request: &Request) -> Result<Option<HostPort>, Refusal> {
+    let authority = request.uri().authority().map(|authority| Some(authority.as_str()));
+    let headers = request.headers().get_all(HOST).iter().map(|host| host.to_str().ok());
+    let mut named = None;
+    for text in authority.into_iter().chain(headers) {
+        let host = text.and_then(HostPort::parse).filter(|host| hosts.is_ours(host));
+        match host {
+            Some(host) => named = Some(host),
+            None => {
+                let name = text.map_or_else(|| "that is not text".to_owned(), anabranch_text::quote);
+                let message = format!(
+                    "the host {name} is not one of this server's; if it should be, name it with \
+                     `anabranch serve --allow-host NAME`"
+                );
+                return Err(Refusal {
+                    status: StatusCode::MISDIRECTED_REQUEST,
+                    word: "misdirected_request",
+                    message,
+                });
+            }
+        }
+    }
+    Ok(named)
+}
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Pages of this server, of loopback and of configured hosts may send requests. Programs other than browsers send
+/// neither header.
+fn check_site(hosts: &Hosts, host: Option<&HostPort>, headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let mut configured = false;
+    let mut allowed = false;
+    if let Some(origin) = origins.next() {
+        let parsed = origin.to_str().ok().and_then(HostPort::of_origin);
+        configured = parsed.as_ref().is_some_and(|origin| hosts.is_configured(origin));
+        let is_own =
+            |origin: &HostPort| origin.is_loopback() || host.is_some_and(|host| host.is_origin(origin));
+        allowed = origins.next().is_none() && (configured || parsed.as_ref().is_some_and(is_own));
+        if !allowed {
+            let origin = anabranch_text::quote(&String::from_utf8_lossy(origin.as_bytes()));
+            return Err(Refusal::forbidden(format!(
+                "a page of {origin} sent the request; pages of other sites may not, unless their host is named with \
+                 `anabranch serve --allow-host NAME`"
+            )));
+        }
+    }
+    let fits = |site: &str| match site {
+        "same-origin" | "none" => true,
+        "same-site" => allowed,
+        _ => configured,
+    };
+    match headers.get_all(SEC_FETCH_SITE).iter().all(|site| site.to_str().is_ok_and(fits)) {
+        true => Ok(()),
+        false => Err(Refusal::forbidden(
+            "a page of another site sent the request (`Sec-Fetch-Site`); pages of other sites may not, unless \
+             their host is named with `anabranch serve --allow-host NAME`"
+                .to_owned(),
+        )),
+    }
+}
+
+fn kind(headers: &HeaderMap) -> Option<&str> {
+    headers.get(CONTENT_TYPE)?.to_str().ok()
+}
+
+/// Whether a content type is this one, with or without parameters.
+fn is_type(found: &str, wanted: &str) -> bool {
+    found.split(';').next().is_some_and(|found| found.trim().eq_ignore_ascii_case(wanted))
+}
+
+fn is_grpc_type(kind: Option<&str>) -> bool {
+    let is_grpc = |found: &str| {
+        let found = found.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        found.strip_prefix("application/grpc").is_some_and(|rest| rest.is_empty() || rest.starts_with('+'))
+    };
+    kind.is_some_and(is_grpc)
+}
+
+/// A body has the type of its route. A page can send `text/plain`, a form, or no type to any server, but must ask the
+/// server before it sends another type.
+fn check_kind(request: &Request) -> Result<(), Refusal> {
+    let (path, headers) = (request.uri().path(), request.headers());
+    let kind = kind(headers);
+    let found = || kind.map_or_else(|| "none".to_owned(), anabranch_text::quote);
+    let writes = [Method::POST, Method::PUT, Method::PATCH].contains(request.method());
+    if is_grpc_path(path) {
+        return match (request.version() == Version::HTTP_2, is_grpc_type(kind)) {
+            (true, true) => Ok(()),
+            (true, false) => Err(Refusal::media_type(format!(
+                "a gRPC call has the content type `application/grpc`, this one has {}",
+                found()
+            ))),
+            (false, _) => Err(Refusal {
+                status: StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+                word: "http_version_not_supported",
+                message: "gRPC calls come over HTTP/2".to_owned(),
+            }),
+        };
+    }
+    if !writes {
+        return Ok(());
+    }
+    let is_blob = path == "/v1/blobs";
+    let wanted = if is_blob { "application/octet-stream" } else { "application/json" };
+    // curl sends a form's type with `-d`; that is fine for a blob, as long as no browser sends it.
+    let from_browser =
+        headers.contains_key(ORIGIN) || headers.keys().any(|name| name.as_str().starts_with("sec-fetch-"));
+    match (is_blob && !from_browser) || kind.is_some_and(|found| is_type(found, wanted)) {
+        true => Ok(()),
+        false => Err(Refusal::media_type(format!(
+            "this route takes a body with `Content-Type: {wanted}`, this one has {}",
+            found()
+        ))),
+    }
+}
+
+/// `/package.Service/Method`.
+pub(crate) fn is_grpc_path(path: &str) -> bool {
+    let mut parts = path.split('/').skip(1);
+    let is_service = parts.next().is_some_and(|service| service.contains('.'));
+    is_service && parts.next().is_some() && parts.next().is_none()
+}

@@ -1,0 +1,292 @@
+//! Clients that stall, trickle or idle, and how much all of them can hold.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use anabranch_recipe::{Draft, Functions, Params, Ref, UnknownFunction, Value};
+use anabranch_server::{ClientError, Code, Load, Settings};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::deriva_wire::Deriva;
+use crate::support::{Gate, OpenOnDrop, Server, beside, soon, until};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const SECOND: Duration = Duration::from_secs(1);
+
+const NOTHING: Load = Load { connections: 0, calls: 0, unfinished_bytes: 0, uploads: 0 };
+
+async fn start(settings: Settings) -> Server {
+    Server::on_test_time(Functions::builtin(), settings).await
+}
+
+/// A request whose body has `len` bytes, of which `sent` are sent.
+async fn part_of(server: &Server, line: &str, len: usize, sent: usize) -> TcpStream {
+    let mut stream = server.connect().await;
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {len}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&vec![b' '; sent]).await.unwrap();
+    stream
+}
+
+/// The answer, which ends the connection. A client that goes on sending may lose it.
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_body_that_stalls_is_given_up() {
+    let server = start(Settings::default()).await;
+    for line in ["POST /v1/blobs", "POST /v1/recipes", "PUT /v1/refs/name"] {
+        let mut stalled = part_of(&server, line, 1000, 10).await;
+        until(|| server.service.load().calls == 1).await;
+        let said = server.clock.steps(SECOND, answer(&mut stalled)).await;
+        assert!(said.starts_with("HTTP/1.1 504"), "{line}: {said}");
+        assert!(said.contains("less than 1 KiB of the request within 20 s"), "{said}");
+        until(|| server.service.load() == NOTHING).await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_is_given_up() {
+    let server = start(Settings::default()).await;
+    let mut stream = part_of(&server, "POST /v1/blobs", 1_000_000, 10).await;
+    until(|| server.service.load().calls == 1).await;
+    soon(async {
+        while stream.write_all(b" ").await.is_ok() {
+            server.clock.advance(5 * SECOND);
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    until(|| server.service.load() == NOTHING).await;
+    assert_eq!(server.executor.status().store.blobs, 0);
+}
+
+#[tokio::test]
+async fn a_body_that_is_only_slow_is_read() {
+    let server = start(Settings::default()).await;
+    let mut stream = part_of(&server, "POST /v1/recipes", 5100, 1024).await;
+    for part in 1..5 {
+        until(|| server.service.load().unfinished_bytes == part * 1024).await;
+        server.clock.advance(19 * SECOND);
+        stream.write_all(&vec![b' '; (5100 - part * 1024).min(1024)]).await.unwrap();
+    }
+    assert!(soon(answer(&mut stream)).await.starts_with("HTTP/1.1 400"), "there is nothing in it");
+}
+
+#[tokio::test]
+async fn a_stream_that_stalls_is_given_up() {
+    let server = start(Settings::default()).await;
+    let client = server.client().await;
+    let first = || stream::iter([Ok::<_, std::io::Error>(Bytes::from(vec![1; 100_000]))]);
+    let mut put = pin!(client.put_stream(first().chain(stream::pending())));
+    tokio::select! {
+        put = &mut put => panic!("it is not at its end: {put:?}"),
+        () = until(|| server.service.load().uploads == 1) => {}
+    }
+    let failed = server.clock.steps(SECOND, put).await.unwrap_err();
+    assert_eq!(failed.code(), Some(Code::DeadlineExceeded), "{failed}");
+    // An import that stalls does not keep others from archives.
+    let begin = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"ana"))]);
+    let mut import = pin!(client.import(begin.chain(stream::pending())));
+    tokio::select! {
+        import = &mut import => panic!("it is not at its end: {import:?}"),
+        () = until(|| server.service.load().calls == 1) => {}
+    }
+    let failed = server.clock.steps(SECOND, import).await.unwrap_err();
+    assert_eq!(failed.code(), Some(Code::DeadlineExceeded), "{failed}");
+    until(|| server.service.load().calls == 0).await;
+    client.put("still there").await.unwrap();
+}
+
+#[tokio::test]
+async fn unfinished_requests_share_one_budget() {
+    let settings = Settings { unfinished_most: 100_000, stall_timeout: HOUR, ..Settings::default() };
+    let server = start(settings).await;
+    let first = part_of(&server, "POST /v1/recipes", 95_000, 90_000).await;
+    until(|| server.service.load().unfinished_bytes == 90_000).await;
+    let mut second = part_of(&server, "POST /v1/recipes", 95_000, 20_000).await;
+    let said = server.clock.steps(SECOND, answer(&mut second)).await;
+    assert!(said.starts_with("HTTP/1.1 503") && said.contains("97.7 KiB"), "{said}");
+    let deriva = Deriva(server.channel().await);
+    let put =
+        beside(async move { deriva.call::<_, crate::deriva_wire::Data>("PutLeaf", leaf(50_000)).await });
+    let refused = server.clock.steps(SECOND, put.done()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    drop(first);
+    until(|| server.service.load().unfinished_bytes == 0).await;
+    Deriva(server.channel().await).leaf(vec![1; 50_000]).await;
+    until(|| server.service.load().unfinished_bytes == 0).await;
+    // Blobs are charged by the piece, so they may have more.
+    let mut blob = part_of(&server, "POST /v1/blobs", 1_000_000, 1_000_000).await;
+    assert!(soon(answer(&mut blob)).await.starts_with("HTTP/1.1 201"));
+}
+
+fn leaf(len: usize) -> crate::deriva_wire::Data {
+    crate::deriva_wire::Data { data: vec![1; len] }
+}
+
+#[tokio::test]
+async fn large_blobs_wait_for_a_place() {
+    let settings = Settings { uploads_most: 1, stall_timeout: HOUR, ..Settings::default() };
+    let server = start(settings).await;
+    let first = part_of(&server, "POST /v1/blobs", 200_000, 100_000).await;
+    until(|| server.service.load().uploads == 1).await;
+    let mut second = part_of(&server, "POST /v1/blobs", 100_000, 100_000).await;
+    until(|| server.service.load().calls == 2).await;
+    // A small one is not a file.
+    let mut small = part_of(&server, "POST /v1/blobs", 60_000, 60_000).await;
+    assert!(soon(answer(&mut small)).await.starts_with("HTTP/1.1 201"));
+    assert_eq!(server.service.load().calls, 2);
+    drop(first);
+    assert!(soon(answer(&mut second)).await.starts_with("HTTP/1.1 201"));
+    until(|| server.service.load() == NOTHING).await;
+}
+
+/// HTTP/2 that says hello and no more.
+async fn idle(server: &Server) -> TcpStream {
+    let mut stream = server.connect().await;
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn idle_connections_are_closed() {
+    let server = start(Settings::default()).await;
+    let mut idle = idle(&server).await;
+    // Its settings are answered, so it has been heard.
+    let mut heard = [0; 9];
+    soon(idle.read_exact(&mut heard)).await.unwrap();
+    let client = server.client().await;
+    client.put("before").await.unwrap();
+    let mut rest = Vec::new();
+    let _ = server.clock.steps(SECOND, idle.read_to_end(&mut rest)).await;
+    until(|| server.service.load().connections == 0).await;
+    client.put("a client of gRPC connects again by itself").await.unwrap();
+}
+
+#[tokio::test]
+async fn the_longest_idle_connection_makes_room() {
+    let settings = Settings { connections_most: 3, ..Settings::default() };
+    let server = start(settings).await;
+    let silent = server.connect().await;
+    until(|| server.service.load().connections == 1).await;
+    server.clock.advance(Duration::from_millis(1));
+    let idle = idle(&server).await;
+    until(|| server.service.load().connections == 2).await;
+    server.clock.advance(Duration::from_millis(1));
+    let stalled = part_of(&server, "POST /v1/blobs", 1000, 10).await;
+    until(|| server.service.load().calls == 1).await;
+    // They are far from any timeout, but in the way of others.
+    let mut others = Vec::new();
+    for mut gone in [silent, idle, stalled] {
+        server.clock.advance(Duration::from_millis(1));
+        let mut other = server.connect().await;
+        let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        other.write_all(request).await.unwrap();
+        let mut head = [0; 12];
+        soon(other.read_exact(&mut head)).await.unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200");
+        others.push(other);
+        soon(answer(&mut gone)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_is_worked_for_stays() {
+    let gate = Gate::default();
+    let _open = OpenOnDrop(gate.clone());
+    let settings = Settings { connections_most: 1, ..Settings::default() };
+    let server = Server::on_test_time(gate.functions(), settings).await;
+    let deriva = Deriva(server.channel().await);
+    let leaf = deriva.leaf(vec![1; 4096]).await;
+    let slow = deriva.recipe("gate", &[&leaf]).await;
+    let get = beside(async move { (deriva.get(&slow).await, deriva) });
+    until(|| server.executor.status().computing == 1).await;
+    let mut other = part_of(&server, "POST /v1/blobs", 10, 10).await;
+    let waits = beside(async move { answer(&mut other).await });
+    server.clock.advance(HOUR);
+    gate.open();
+    let (got, deriva) = soon(get.done()).await;
+    assert_eq!(got.unwrap(), vec![1; 4096]);
+    // It is idle now, and the other one waits.
+    let said = server.clock.steps(Duration::from_millis(10), waits.done()).await;
+    assert!(said.starts_with("HTTP/1.1 201"), "{said}");
+    drop(deriva);
+}
+
+/// The envelope of the message does not count.
+#[tokio::test]
+async fn a_leaf_of_the_largest_size_is_taken() {
+    let settings = Settings { leaf_most: 1 << 20, message_most: 1 << 16, ..Settings::default() };
+    let server = start(settings).await;
+    let deriva = Deriva(server.channel().await);
+    deriva.leaf(vec![1; 1 << 20]).await;
+    let put = deriva.call::<_, crate::deriva_wire::Data>("PutLeaf", leaf((1 << 20) + 100)).await;
+    assert_eq!(put.unwrap_err().code(), Code::OutOfRange);
+    let other = deriva.call::<_, crate::deriva_wire::Data>("PutRecipe", leaf(1 << 17)).await;
+    assert_eq!(other.unwrap_err().code(), Code::OutOfRange, "other messages are smaller");
+}
+
+/// More recipes than one message holds are sent in several.
+#[tokio::test]
+async fn many_recipes_are_added_in_several_calls() {
+    let server = start(Settings::default()).await;
+    let draft = |place: usize| Draft {
+        function: "concat/1.0.0".parse().unwrap(),
+        inputs: (0..place).map(Ref::Earlier).collect(),
+        params: Params::from([("note".to_owned(), Value::Text("x".repeat(3 << 20)))]),
+    };
+    let drafts: Vec<Draft> = (0..7).map(draft).collect();
+    let local = server.executor.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
+    let sent = server.client().await.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
+    for (local, sent) in local.iter().zip(&sent) {
+        assert_eq!((local.address, sent.new, sent.dangling.len()), (sent.address, false, 0));
+    }
+    let beyond = Draft { inputs: vec![Ref::Earlier(7)], ..draft(0) };
+    let wrong = [&drafts[..], &[beyond]].concat();
+    let refused = server.client().await.add_all(&wrong, UnknownFunction::Refuse).await.unwrap_err();
+    assert!(matches!(refused, ClientError::Call { code: Code::InvalidArgument, .. }), "{refused}");
+}
+
+/// Or else it would keep all others from archives.
+#[tokio::test]
+async fn an_archive_that_nobody_reads_is_given_up() {
+    let server = start(Settings::default()).await;
+    let client = server.client().await;
+    let address = client.put(crate::support::noise(6_000_000, 7)).await.unwrap().address;
+    let mut unread = client.export([address.into()]).await.unwrap();
+    let other = server.client().await;
+    let refused = other.export([address.into()]).await.unwrap_err();
+    assert_eq!(refused.code(), Some(Code::Unavailable), "{refused}");
+    let export = async {
+        loop {
+            if let Ok(export) = other.export([address.into()]).await {
+                return export;
+            }
+        }
+    };
+    let mut read = server.clock.steps(SECOND, export).await;
+    while let Some(piece) = soon(read.next()).await {
+        piece.unwrap();
+    }
+    assert!(read.exported().is_some());
+    let ended = soon(async {
+        loop {
+            match unread.next().await {
+                Some(Ok(_)) => {}
+                ended => return ended,
+            }
+        }
+    });
+    let failed = ended.await.unwrap().unwrap_err();
+    assert_eq!(failed.code(), Some(Code::DeadlineExceeded), "{failed}");
+}
