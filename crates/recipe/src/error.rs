@@ -109,9 +109,8 @@ impl Error {
     pub fn is_passing(&self) -> bool {
         match self {
             Error::Function { fault, .. } => matches!(fault, Fault::Passing(_)),
-            Error::Lost { .. } | Error::Deadline | Error::Refused(_) | Error::Stopped | Error::Store(_) => {
-                true
-            }
+            Error::Lost { .. } | Error::Deadline | Error::Refused(_) | Error::Stopped => true,
+            Error::Store(error) => error.is_passing(),
             _ => false,
         }
     }

@@ -138,7 +138,7 @@ impl Executor {
             }
             match self.body(&given, &terms.range).await {
                 Ok(Some(body)) => {
-                    inner.store.written_of(address).await?;
+                    self.written(address).await?;
                     let Given { output, size, lease, .. } = given;
                     return Ok(Got { output, size, source, body, _lease: lease });
                 }
@@ -174,12 +174,20 @@ impl Executor {
             other => other?,
         };
         if body.is_some() {
-            inner.store.written_of(address).await?;
+            self.written(address).await?;
         }
         Ok(body.map(|body| {
             inner.count(&inner.counters.hits, 1);
             Got { output, size, source: Source::Memo, body, _lease: None }
         }))
+    }
+
+    /// Waits until a value is written. A value that the disk has no room for is answered from memory.
+    async fn written(&self, address: &Address) -> Result<(), Error> {
+        match self.inner.store.written_of(address).await {
+            Err(error) if error.is_disk_full() => Ok(()),
+            written => Ok(written?),
+        }
     }
 
     async fn body(&self, given: &Given, range: &Range<u64>) -> Result<Option<Body>, Error> {

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use anabranch_content::{
-    Address, Collect, Collected, Exported, Health, Imported, NameChange, Put, Scrub, Scrubbed,
+    Address, Collect, Collected, DroppedImport, Exported, Health, Import, ImportRecord, Imported, NameChange,
+    Put, Scrub, Scrubbed,
 };
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{
@@ -192,10 +193,39 @@ impl Backend {
     }
 
     /// Has a name mean an address, or nothing.
-    pub(super) async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<(), Failure> {
+    pub(super) async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<bool, Failure> {
         match self {
             Backend::Local(executor) => Ok(executor.store().name(name, address).await?),
             Backend::Remote(client) => Ok(client.set_ref(name, address).await?),
+        }
+    }
+
+    /// Has a name mean an address, if it means `expected` now.
+    pub(super) async fn set_ref_if(
+        &self,
+        name: &str,
+        address: Option<Address>,
+        expected: Option<Address>,
+    ) -> Result<bool, Failure> {
+        match self {
+            Backend::Local(executor) => Ok(executor.store().name_if(name, address, expected).await?),
+            Backend::Remote(client) => Ok(client.set_ref_if(name, address, expected).await?),
+        }
+    }
+
+    /// The imports that hold what they brought, oldest first.
+    pub(super) async fn imports(&self) -> Result<Vec<ImportRecord>, Failure> {
+        match self {
+            Backend::Local(executor) => Ok(executor.store().imports().await?),
+            Backend::Remote(client) => Ok(client.imports().await?),
+        }
+    }
+
+    /// Drops an import; `None` if there is none.
+    pub(super) async fn drop_import(&self, id: &str) -> Result<Option<DroppedImport>, Failure> {
+        match self {
+            Backend::Local(executor) => Ok(executor.store().drop_import(id).await?),
+            Backend::Remote(client) => Ok(client.drop_import(id).await?),
         }
     }
 
@@ -255,10 +285,14 @@ impl Backend {
     }
 
     /// Brings in what an archive holds.
-    pub(super) async fn import(&self, from: impl Read + Send + 'static) -> Result<Imported, Failure> {
+    pub(super) async fn import(
+        &self,
+        from: impl Read + Send + 'static,
+        terms: Import,
+    ) -> Result<Imported, Failure> {
         match self {
-            Backend::Local(executor) => Ok(executor.import(from).await?),
-            Backend::Remote(client) => pour::into(from, |bytes| client.import(bytes)).await,
+            Backend::Local(executor) => Ok(executor.import(from, terms).await?),
+            Backend::Remote(client) => pour::into(from, |bytes| client.import(bytes, &terms)).await,
         }
     }
 
