@@ -13,11 +13,14 @@ fuzz_target!(|bytes: &[u8]| {
     records::seal(&mut archive);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
-        let store = Store::in_memory(Config { cache_bytes: 0, ..Config::default() }).expect("a store");
-        match store.import(std::io::Cursor::new(archive.clone()), Import::default()).await {
-            Ok(_) => records::check(&store, &archive).await,
-            Err(Error::Archive { .. }) => {}
-            Err(other) => panic!("{other}"),
+        for trust_memos in [false, true] {
+            let store = Store::in_memory(Config { cache_bytes: 0, ..Config::default() }).expect("a store");
+            let terms = Import { trust_memos, ..Import::default() };
+            match store.import(std::io::Cursor::new(archive.clone()), terms).await {
+                Ok(_) => records::check(&store, &archive, trust_memos).await,
+                Err(Error::Archive { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
         }
     });
 });

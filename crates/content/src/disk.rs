@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -80,6 +80,10 @@ pub struct Folder {
     root: PathBuf,
 }
 
+/// The modes of new folders and files: a store is its owner's alone.
+pub(crate) const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
+
 impl Folder {
     /// The folder at this path; it and its parents are created when missing, and are durable then.
     pub fn new(root: impl Into<PathBuf>) -> io::Result<Folder> {
@@ -94,7 +98,11 @@ impl Folder {
 fn create_folders(folder: &Path, mut sync: impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     let is_new = |folder: &&Path| *folder != Path::new("") && !folder.exists();
     let new: Vec<&Path> = folder.ancestors().take_while(is_new).collect();
-    std::fs::create_dir_all(folder)?;
+    // Others may not look into a new store. A folder that is there keeps its mode, and so do the folders above it.
+    if new.len() > 1 {
+        std::fs::create_dir_all(parent_of(folder))?;
+    }
+    std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
     new.into_iter().rev().try_for_each(|folder| sync(parent_of(folder)))
 }
 
@@ -107,7 +115,7 @@ impl Disk for Folder {
         let mut options = std::fs::File::options();
         let options = match how {
             Open::Read => options.read(true),
-            Open::Create => options.read(true).write(true).create_new(true),
+            Open::Create => options.read(true).write(true).create_new(true).mode(FILE_MODE),
         };
         Ok(Arc::new(options.open(self.root.join(path))?))
     }
@@ -129,7 +137,7 @@ impl Disk for Folder {
     }
 
     fn make_folder(&self, folder: &Path) -> io::Result<()> {
-        std::fs::create_dir_all(self.root.join(folder))
+        std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(self.root.join(folder))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -220,6 +228,20 @@ mod tests {
         assert_eq!(create("a/b/store"), [root.parent().unwrap(), &root, &root.join("a"), &root.join("a/b")]);
         assert_eq!(create("a/b/store"), [] as [PathBuf; 0]);
         assert_eq!(create("a/other"), [root.join("a")]);
+        std::fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_new_store_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = std::env::temp_dir().join(format!("anabranch-modes-{}", std::process::id()));
+        let folder = Folder::new(root.join("above/store")).unwrap();
+        folder.make_folder(Path::new("files/ab")).unwrap();
+        folder.open(Path::new("files/ab/one"), Open::Create).unwrap();
+        let mode = |path: &str| std::fs::metadata(root.join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("above/store"), mode("above/store/files/ab")), (0o700, 0o700));
+        assert_eq!(mode("above/store/files/ab/one"), 0o600);
+        assert_ne!(mode("above") & 0o050, 0, "a folder above the store has the usual mode");
         std::fs::remove_dir_all(root).unwrap();
     }
 

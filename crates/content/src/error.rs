@@ -97,6 +97,30 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A name does not point to the address that the caller expected, and was not changed.
+    #[error("{name:?} {found}, not {expected} as expected; read it again and decide anew", found = points(found), expected = target(expected))]
+    NameConflict {
+        /// The name.
+        name: String,
+        /// The address that the caller expected; `None`: that the name is not set.
+        expected: Option<Address>,
+        /// The address that the name points to; `None`: it is not set.
+        found: Option<Address>,
+    },
+    /// An item cannot be removed, because something holds it.
+    #[error("{address} cannot be removed: {holder} holds it")]
+    Held {
+        /// The address of the item.
+        address: Address,
+        /// The holder: a pin, a name, an import, a lease, or a derivation.
+        holder: String,
+    },
+    /// The text is not the beginning of an address.
+    #[error("{prefix:?} is not the beginning of an address: use 4 to 64 hex digits")]
+    Prefix {
+        /// The text.
+        prefix: String,
+    },
     /// The description of a derivation is not a canonical encoding.
     #[error("a derivation's description must be a canonical encoding (`Value::encode`)")]
     Description(#[source] crate::DecodeError),
@@ -149,6 +173,14 @@ pub enum Error {
     WouldBlock,
 }
 
+fn points(found: &Option<Address>) -> String {
+    found.map_or_else(|| "is not set".to_owned(), |found| format!("points to {found}"))
+}
+
+fn target(expected: &Option<Address>) -> String {
+    expected.map_or_else(|| "unset".to_owned(), |expected| format!("to {expected}"))
+}
+
 impl From<crate::io::Lost> for Error {
     fn from(lost: crate::io::Lost) -> Error {
         match lost {
@@ -170,6 +202,48 @@ impl From<crate::files::Error> for Error {
 }
 
 impl Error {
+    /// Whether the same call may succeed later, without a change by the caller: the disk may recover, the queue may
+    /// drain, the store may be opened again.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Error::Disk { .. }
+            | Error::Broken(_)
+            | Error::Index { .. }
+            | Error::Owned { .. }
+            | Error::Quota { .. }
+            | Error::Moving { .. }
+            | Error::Source(_)
+            | Error::Closed
+            | Error::WouldBlock => true,
+            Error::Corrupt { .. }
+            | Error::Format { .. }
+            | Error::Newer { .. }
+            | Error::TooLarge { .. }
+            | Error::Setting { .. }
+            | Error::Name { .. }
+            | Error::NameConflict { .. }
+            | Error::Held { .. }
+            | Error::Prefix { .. }
+            | Error::Description(_)
+            | Error::Alias { .. }
+            | Error::Archive { .. }
+            | Error::Missing { .. }
+            | Error::Torn
+            | Error::Panicked => false,
+        }
+    }
+
+    /// Whether the disk has no room left.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Error::Disk { cause, .. } => {
+                matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Error::Broken(error) => error.is_disk_full(),
+            _ => false,
+        }
+    }
+
     /// A failed call to the disk.
     pub(crate) fn disk(doing: &'static str, path: &Path, cause: io::Error) -> Error {
         Error::Disk { doing, path: path.to_owned(), cause: Arc::new(cause) }

@@ -178,7 +178,8 @@ pub use error::Error;
 pub use facts::{Class, Cost, Derivation, Gone, Memo, NameChange, RemovalReason, Time};
 pub use memory::Memory;
 pub use store::{
-    AddressStatus, Collect, Collected, Config, DryRun, Event, Exported, Health, Import, Imported, Lease,
-    Listener, Lookup, NewDerivation, NewMemo, Opened, Operation, Outcome, Put, Reader, Scope, Scrub,
-    Scrubbed, Stats, Store, Unreadable, Writer,
+    AddressStatus, Collect, Collected, Config, DroppedImport, DryRun, Event, Exported, Health, Import,
+    ImportRecord, Imported, ImportedName, Lease, ListedBlob, ListedDerivation, Listener, Lookup,
+    NewDerivation, NewMemo, Opened, Operation, Outcome, Put, Reader, RemovedItems, Scope, Scrub, Scrubbed,
+    Stats, Store, Unreadable, Writer,
 };

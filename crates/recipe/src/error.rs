@@ -111,7 +111,7 @@ impl Error {
         match self {
             Error::Function { fault, .. } => matches!(fault, Fault::Passing(_) | Fault::Stopped),
             Error::Lost { .. } | Error::Deadline | Error::Refused(_) | Error::Stopped => true,
-            Error::Store(_) => true,
+            Error::Store(error) => error.is_passing(),
             _ => false,
         }
     }

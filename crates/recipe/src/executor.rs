@@ -190,9 +190,10 @@ impl Executor {
         Ok(self.inner.store.put_stream(stream, Class::Acknowledged).await?)
     }
 
-    /// Brings in what an archive holds, durably. If it fails half-way, what came before stays.
-    pub async fn import(&self, from: impl Read + Send + 'static) -> Result<Imported, Error> {
-        let terms = Import { alias_of: Some(deriva_address) };
+    /// Adds the content of an archive, durably. If it fails half-way, the records before the failure stay. Deriva's
+    /// addresses are checked here, so `alias_of` of the terms is not used.
+    pub async fn import(&self, from: impl Read + Send + 'static, terms: Import) -> Result<Imported, Error> {
+        let terms = Import { alias_of: Some(deriva_address), ..terms };
         Ok(self.inner.store.import(from, terms).await?)
     }
 

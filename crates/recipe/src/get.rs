@@ -145,7 +145,7 @@ impl Executor {
             }
             match self.body(&value, &terms.range).await {
                 Ok(Some(body)) => {
-                    inner.store.written_of(address).await?;
+                    self.written(address).await?;
                     let StoredValue { output, size, lease, .. } = value;
                     return Ok(Got { output, size, source, cut_off, body, _lease: lease });
                 }
@@ -179,12 +179,20 @@ impl Executor {
             other => other?,
         };
         if body.is_some() {
-            inner.store.written_of(address).await?;
+            self.written(address).await?;
         }
         Ok(body.map(|body| {
             inner.count(&inner.counters.hits, 1);
             Got { output, size, source: Source::Memo, cut_off: 0, body, _lease: None }
         }))
+    }
+
+    /// Waits until a value is written. A value that the disk has no room for is answered from memory.
+    async fn written(&self, address: &Address) -> Result<(), Error> {
+        match self.inner.store.written_of(address).await {
+            Err(error) if error.is_disk_full() => Ok(()),
+            written => Ok(written?),
+        }
     }
 
     async fn body(&self, value: &StoredValue, range: &Range<u64>) -> Result<Option<Body>, Error> {

@@ -107,12 +107,14 @@ fn status_of_store(error: &Kept) -> Code {
         Kept::Owned { .. } | Kept::Format { .. } | Kept::Newer { .. } => Code::FailedPrecondition,
         Kept::Quota { .. } => Code::ResourceExhausted,
         Kept::TooLarge { .. } => Code::OutOfRange,
-        Kept::Setting { .. } | Kept::Name { .. } | Kept::Archive { .. } | Kept::Description(_) => {
-            Code::InvalidArgument
-        }
+        Kept::Setting { .. }
+        | Kept::Name { .. }
+        | Kept::Archive { .. }
+        | Kept::Description(_)
+        | Kept::Prefix { .. } => Code::InvalidArgument,
         Kept::Missing { .. } => Code::NotFound,
-        Kept::Alias { .. } => Code::FailedPrecondition,
-        Kept::Torn | Kept::Moving { .. } => Code::Aborted,
+        Kept::Alias { .. } | Kept::Held { .. } => Code::FailedPrecondition,
+        Kept::Torn | Kept::Moving { .. } | Kept::NameConflict { .. } => Code::Aborted,
         Kept::Source(_) => Code::Cancelled,
         Kept::Panicked | Kept::WouldBlock => Code::Internal,
     }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, Value};
 use anabranch_recipe::{
-    Draft, FilesOutside, Functions, JsonBudget, Params, RecipeFile, Ref, UnknownFunction, check_call, value_from_json,
+    Draft, FilesOutside, Functions, JsonBudget, Params, RecipeFile, Ref, UnknownFunction, check_call,
+    value_from_json,
 };
 use clap::Args;
 use serde_json::json;

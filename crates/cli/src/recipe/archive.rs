@@ -1,19 +1,22 @@
-//! `anabranch recipe export` and `import`.
+//! `anabranch recipe export`, `import` and `imports`.
 
 use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, Exported};
 use anabranch_text::{count, size};
-use clap::Args;
-use serde_json::json;
+use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
 
 use super::at::{At, Missing};
 use super::backend::Backend;
 use super::input::Input;
 use super::pour::Sink;
 use super::{pin, pour, show};
+use crate::args::STORE_EXIT_CODES;
 use crate::failure::Failure;
 use crate::out;
+use crate::plan::utc;
+use crate::table::Table;
 
 /// Writes an archive.
 #[derive(Args)]
@@ -37,6 +40,13 @@ pub(crate) struct Import {
     /// The archive; `-` is stdin.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Takes the archive's memos, too: claims of what recipes came to, which cannot be checked without computing. A memo
+    /// that is there stays.
+    #[arg(long)]
+    trust_memos: bool,
+    /// The import's label in `recipe imports`; the file's name if not given.
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
     #[command(flatten)]
     at: At,
     /// As JSON.
@@ -68,15 +78,16 @@ impl Export {
             if self.json {
                 return show::json(&json!({
                     "blobs": exported.blobs, "recipes": exported.derivations, "memos": exported.memos,
-                    "bytes": exported.bytes, "missing": missing,
+                    "names": exported.names, "bytes": exported.bytes, "missing": missing,
                 }));
             }
             missing.iter().for_each(|address| out::note(&format!("warning: {address} is not here")));
             out::note(&format!(
-                "{}, {} and {}: {}",
+                "{}, {}, {} and {}: {}",
                 count(exported.blobs, "blob"),
                 count(exported.derivations, "recipe"),
                 count(exported.memos, "memo"),
+                count(exported.names, "name"),
                 size::format(exported.bytes),
             ));
             Ok(())
@@ -109,13 +120,121 @@ impl Import {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let archive = Input::open(&self.file, &self.at.folder())?;
         self.at.run_until("stopped; what was imported so far is kept", Missing::Make, async |backend| {
-            let imported = backend.import(&archive).await?;
+            let file_name = || self.file.file_name().map(|name| name.to_string_lossy().into_owned());
+            let label = self.label.clone().or_else(file_name).unwrap_or_default();
+            let terms =
+                anabranch_content::Import { trust_memos: self.trust_memos, label, ..Default::default() };
+            let imported = backend.import(&archive, terms).await?;
             if self.json {
-                let (things, new, bytes) = (imported.things, imported.new, imported.bytes);
-                return show::json(&json!({"things": things, "new": new, "bytes": bytes}));
+                return show::json(&import_json(&imported));
+            }
+            for it in &imported.names {
+                match it.taken_by {
+                    None => out::data(&format!("{} {}\n", it.address, it.name))?,
+                    Some(other) => out::note(&format!(
+                        "warning: `{}` is {other} here and stays so; the archive has {}",
+                        it.name, it.address
+                    )),
+                }
+            }
+            if imported.memos_left_out > 0 && !self.trust_memos {
+                let memos = count(imported.memos_left_out, "memo");
+                out::note(&format!("{memos} left out; `--trust-memos` takes them without computing"));
             }
             let (things, size) = (count(imported.things, "thing"), size::format(imported.bytes));
-            out::note(&format!("{things}, {} of them new: {size}", imported.new));
+            let id = imported.id.map(|id| format!("; import {id} holds them")).unwrap_or_default();
+            out::note(&format!("{things}, {} of them new: {size}{id}", imported.new));
+            Ok(())
+        })
+    }
+}
+
+fn import_json(imported: &anabranch_content::Imported) -> Json {
+    let name = |it: &anabranch_content::ImportedName| {
+        let taken_by = it.taken_by.map(|it| it.to_string());
+        json!({"name": it.name, "address": it.address.to_string(), "taken_by": taken_by})
+    };
+    let names: Vec<Json> = imported.names.iter().map(name).collect();
+    json!({
+        "things": imported.things, "new": imported.new, "bytes": imported.bytes, "import": imported.id,
+        "memos_left_out": imported.memos_left_out, "names": names,
+    })
+}
+
+/// Lists imports, or drops one.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Imports {
+    #[command(subcommand)]
+    verb: Option<ImportsVerb>,
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to do with an import.
+#[derive(Subcommand)]
+enum ImportsVerb {
+    /// Drops an import: forgets the memos it brought, and lets collection take what nothing else holds.
+    #[command(after_help = STORE_EXIT_CODES)]
+    Drop(DropImport),
+}
+
+/// Drops an import.
+#[derive(Args)]
+struct DropImport {
+    /// Its id, as `recipe imports` lists it.
+    id: String,
+    #[command(flatten)]
+    at: At,
+}
+
+impl Imports {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        if let Some(ImportsVerb::Drop(drop)) = self.verb {
+            return drop.run();
+        }
+        self.at.run(Missing::Refuse, async |backend| {
+            let imports = backend.imports().await?;
+            if self.json {
+                let one = |it: &anabranch_content::ImportRecord| {
+                    json!({
+                        "id": it.id, "at_millis": it.at.0, "label": it.label, "blobs": it.blobs,
+                        "recipes": it.derivations, "memos": it.memos, "whole": it.is_whole,
+                    })
+                };
+                return show::json(&imports.iter().map(one).collect());
+            }
+            let mut table = Table::new(["id", "at (UTC)", "blobs", "recipes", "memos", "label"]);
+            for it in &imports {
+                let label = if it.is_whole { it.label.clone() } else { format!("{} (in part)", it.label) };
+                let [blobs, recipes, memos] = [it.blobs, it.derivations, it.memos].map(|it| it.to_string());
+                table.row([it.id.clone(), utc(it.at.0), blobs, recipes, memos, label]);
+            }
+            show::table(&table, imports.len(), "no imports; `anabranch recipe import FILE` makes one")
+        })
+    }
+}
+
+impl DropImport {
+    fn run(self) -> Result<(), Failure> {
+        self.at.run(Missing::Refuse, async |backend| {
+            let dropped = backend.drop_import(&self.id).await?;
+            let dropped = dropped.ok_or_else(|| {
+                Failure::of(format!(
+                    "no import has the id {:?}; `anabranch recipe imports` lists them",
+                    self.id
+                ))
+            })?;
+            out::note(&format!(
+                "import {} no longer holds {} and {}; {} forgotten",
+                dropped.record.id,
+                count(dropped.record.blobs, "blob"),
+                count(dropped.record.derivations, "recipe"),
+                count(dropped.memos, "memo"),
+            ));
             Ok(())
         })
     }

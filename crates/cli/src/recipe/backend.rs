@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_content::{
-    Address, Collect, Collected, Exported, Health, Imported, NameChange, Put, Scrub, Scrubbed,
+    Address, Collect, Collected, DroppedImport, Exported, Health, Import, ImportRecord, Imported, NameChange,
+    Put, Scrub, Scrubbed,
 };
 use anabranch_recipe::{
     Added, Draft, Error, Heard, Invalidate, Invalidated, Listener, Ref, Signature, Status, UnknownFunction,
@@ -272,10 +273,44 @@ impl Backend {
     }
 
     /// Has a name mean an address, or nothing.
-    pub(super) async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<(), Failure> {
+    pub(super) async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<bool, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().name(name, address).await?),
             Connection::Client(client) => Ok(client.set_ref(name, address).await?),
+        })
+        .await
+    }
+
+    /// Has a name mean an address, if it means `expected` now.
+    pub(super) async fn set_ref_if(
+        &self,
+        name: &str,
+        address: Option<Address>,
+        expected: Option<Address>,
+    ) -> Result<bool, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
+                Ok(executor.store().name_if(name, address, expected).await?)
+            }
+            Connection::Client(client) => Ok(client.set_ref_if(name, address, expected).await?),
+        })
+        .await
+    }
+
+    /// The imports that hold what they brought, oldest first.
+    pub(super) async fn imports(&self) -> Result<Vec<ImportRecord>, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.store().imports().await?),
+            Connection::Client(client) => Ok(client.imports().await?),
+        })
+        .await
+    }
+
+    /// Drops an import; `None` if there is none.
+    pub(super) async fn drop_import(&self, id: &str) -> Result<Option<DroppedImport>, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.store().drop_import(id).await?),
+            Connection::Client(client) => Ok(client.drop_import(id).await?),
         })
         .await
     }
@@ -340,12 +375,12 @@ impl Backend {
     }
 
     /// Brings in what an archive holds.
-    pub(super) async fn import(&self, archive: &Input) -> Result<Imported, Failure> {
+    pub(super) async fn import(&self, archive: &Input, terms: Import) -> Result<Imported, Failure> {
         self.call(async |connection| {
             let from = archive.reader()?;
             match connection {
-                Connection::Owner(owner) => Ok(owner.executor.import(from).await?),
-                Connection::Client(client) => pour::into(from, |bytes| client.import(bytes)).await,
+                Connection::Owner(owner) => Ok(owner.executor.import(from, terms.clone()).await?),
+                Connection::Client(client) => pour::into(from, |bytes| client.import(bytes, &terms)).await,
             }
         })
         .await

@@ -13,8 +13,8 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-Pins and names are kept, with all that it takes to derive them; so is whatever is younger than the
-grace period.
+Pins, names and imports are kept, with all that it takes to derive them; so is whatever is younger
+than the grace period. `recipe imports drop ID` lets go of what an archive brought.
 
   anabranch recipe collect --dry-run --detail
   anabranch recipe collect --grace 0 --keep-recipes

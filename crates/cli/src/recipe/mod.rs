@@ -82,7 +82,7 @@ pub(crate) enum Verb {
     /// Named references: names for addresses, with their history.
     #[command(subcommand, arg_required_else_help = true)]
     Ref(reference::Verb),
-    /// Removes what no pin and no name leads to.
+    /// Removes what no pin, no name and no import leads to.
     #[command(after_help = collect::HELP)]
     Collect(collect::Collect),
     /// Reads and checks everything that is kept.
@@ -94,6 +94,9 @@ pub(crate) enum Verb {
     /// Brings in what an archive holds.
     #[command(after_help = STORE_EXIT_CODES)]
     Import(archive::Import),
+    /// Lists the imports that hold what they brought, or drops one.
+    #[command(after_help = STORE_EXIT_CODES)]
+    Imports(archive::Imports),
     /// Lists the functions that recipes are made of; with a name, its parameters.
     #[command(after_help = EXIT_CODES)]
     Functions(functions::Functions),
@@ -124,6 +127,7 @@ impl Verb {
             Verb::Scrub(scrub) => scrub.run(),
             Verb::Export(export) => export.run(),
             Verb::Import(import) => import.run(),
+            Verb::Imports(imports) => imports.run(),
             Verb::Functions(functions) => functions.run(),
             Verb::Status(status) => status.run(),
             Verb::Bench(bench) => bench.run(),

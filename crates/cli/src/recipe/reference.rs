@@ -39,6 +39,10 @@ pub(crate) struct Set {
     /// An address, or another name for one.
     #[arg(value_name = "TARGET")]
     target: String,
+    /// Sets the name only if it means this now: an address, or `none` if it must not be set. Else it stays, and the exit
+    /// code is 1.
+    #[arg(long, value_name = "OLD|none")]
+    if_is: Option<String>,
     #[command(flatten)]
     at: At,
 }
@@ -81,7 +85,14 @@ impl Set {
     fn run(self) -> Result<(), Failure> {
         self.at.run(Missing::Refuse, async |backend| {
             let address = backend.find(&self.target).await?;
-            backend.set_ref(&self.name, Some(address)).await?;
+            match self.if_is.as_deref() {
+                None => backend.set_ref(&self.name, Some(address)).await?,
+                Some("none") => backend.set_ref_if(&self.name, Some(address), None).await?,
+                Some(old) => {
+                    let old = backend.find(old).await?;
+                    backend.set_ref_if(&self.name, Some(address), Some(old)).await?
+                }
+            };
             out::data(&format!("{address}\n"))
         })
     }

@@ -154,15 +154,40 @@ fn archives_move_between_stores() {
         "export page.archive page",
         "import page.archive --data other",
         "import page.archive --data other --json",
+        "import page.archive --data other --trust-memos --label again",
+        "imports drop 000000000000 --data other",
     ];
     check(&folder, &commands, &expect_file!["recipe_said/archive.txt"]);
-    let address = recipe(&folder, "ref get page").stdout;
-    let other = recipe(&folder, &format!("get {} --data other", address.trim()));
-    assert_eq!(other.stdout, page);
+    assert_eq!(recipe(&folder, "get page --data other").stdout, page);
+    let collected = recipe(&folder, "collect --grace 0 --data other");
+    assert!(collected.stderr.starts_with("removed 0 blobs"), "{}", collected.shown());
+    let listed: serde_json::Value =
+        serde_json::from_str(&recipe(&folder, "imports --data other --json").stdout).unwrap();
+    let labels: Vec<_> = listed.as_array().unwrap().iter().map(|it| it["label"].clone()).collect();
+    assert_eq!(labels, ["page.archive", "again"]);
+    for import in listed.as_array().unwrap() {
+        let id = import["id"].as_str().unwrap();
+        let dropped = recipe(&folder, &format!("imports drop {id} --data other"));
+        assert!(dropped.stderr.contains("no longer holds"), "{}", dropped.shown());
+    }
     let half = std::fs::read(folder.join("page.archive")).unwrap();
     std::fs::write(folder.join("half.archive"), &half[..half.len() / 2]).unwrap();
     let said = recipe(&folder, "import half.archive --data third");
     assert!(said.code == 1 && said.stderr.contains("the archive is damaged"), "{}", said.shown());
+}
+
+#[test]
+fn a_name_is_set_if_it_is_as_expected() {
+    let folder = with_example("recipe_expected");
+    let page = recipe(&folder, "ref get page").stdout;
+    let taken = recipe(&folder, &format!("ref set page {} --if-is none", page.trim()));
+    assert!(taken.code == 1 && taken.stderr.contains("not unset as expected"), "{}", taken.shown());
+    let set = recipe(&folder, "ref set copy page --if-is none");
+    assert_eq!((set.code, set.stdout), (0, page.clone()));
+    let same = recipe(&folder, "ref set copy page --if-is page");
+    assert_eq!((same.code, same.stdout), (0, page));
+    let history = recipe(&folder, "ref history copy --json").stdout;
+    assert_eq!(history.matches("address").count(), 1, "{history}");
 }
 
 #[test]

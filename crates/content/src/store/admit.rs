@@ -44,6 +44,17 @@ impl Writer {
         }
     }
 
+    /// Adds a memo to the batch, unless its derivation has one.
+    pub(super) fn admit_if_free(&mut self, memo: &mut Record) -> Result<Answer, Error> {
+        self.overlay.prepare(&self.core.catalogue, &memo.fact)?;
+        match &memo.fact {
+            Fact::Memo { derivation, .. } if self.overlay.is_there(&Table::Memo.key(derivation)) => {
+                Ok(Answer::default())
+            }
+            _ => self.admit(memo, None),
+        }
+    }
+
     fn judge(&mut self, record: &mut Record) -> Result<Admission, Error> {
         let present = |is_present| if is_present { Admission::Present } else { Admission::Write };
         Ok(match &record.fact {

@@ -40,7 +40,6 @@ impl Store {
         let core = &self.inner.core;
         let Some(first) = made.first() else { return Ok(false) };
         let output = first.output;
-        core.room_for(bytes.len() as u64).await?;
         let mut addresses = vec![output];
         for NewMemo { derivation, inputs, .. } in made {
             check_inputs(inputs)?;
@@ -61,6 +60,7 @@ impl Store {
         let records: Vec<Record> =
             facts.map(|fact| Record { at, class: Class::Acknowledged, fact }).collect();
         let weight = records.iter().map(|record| record.fact.size_hint()).sum();
+        core.room_for(weight as u64).await?;
         let answer = core.submit(Order::Append(records), weight).await?;
         Ok(answer.each_written.first().copied().unwrap_or_default())
     }

@@ -130,14 +130,19 @@ impl Background {
         let written = writer.join().unwrap_or(Err(Error::Panicked));
         let orphans = std::mem::take(&mut background.lock().orphans);
         written?;
-        caught(|| {
+        let closed = caught(|| {
             remove(core, &orphans);
-            flush_all(core)
-        })?;
-        if core.unsettled.load(Ordering::Relaxed) {
-            return Ok(());
+            flush_all(core)?;
+            if core.unsettled.load(Ordering::Relaxed) { Ok(()) } else { mark_closed(core) }
+        });
+        match closed {
+            // The log is whole and synced: the next open replays what the index lacks.
+            Err(error) if error.is_disk_full() => {
+                core.tell(&Event::Failed { doing: "write the index at shutdown", error });
+                Ok(())
+            }
+            closed => closed,
         }
-        mark_closed(core)
     }
 
     /// Called by the writer's thread when it has ended.

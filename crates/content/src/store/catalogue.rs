@@ -296,6 +296,18 @@ impl Catalogue {
         }))
     }
 
+    /// The addresses of all rows whose keys begin with these bytes, in order.
+    pub(crate) fn addresses(
+        &self,
+        prefix: &[u8],
+    ) -> Result<impl Iterator<Item = Result<Address, Error>>, Error> {
+        let scan = self.index.scan(prefix, None).map_err(|error| self.error(error))?;
+        Ok(scan.map(|row| {
+            let (key, _) = row.map_err(|error| self.error(error))?;
+            Ok(last_address(&key).expect("a row's key has an address"))
+        }))
+    }
+
     /// All pinned addresses after an address, in order.
     pub(crate) fn pins(
         &self,

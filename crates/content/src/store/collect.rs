@@ -3,7 +3,10 @@
 //! Pins, names and leases hold their own values, and everything needed to derive those again. Young data holds its
 //! inputs in the same way. Intermediate values can be derived again, so they are removed once they are old.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use tokio::sync::watch;
 
 use super::counters::Kind;
 use super::sweep::Sweep;
@@ -86,16 +89,85 @@ pub struct Collected {
 
 impl Store {
     /// Removes data that nothing holds. Safe beside all other calls: data that is put, remembered, pinned or named
-    /// meanwhile stays. One collection runs at a time; another waits.
+    /// meanwhile stays. One collection runs at a time. Calls with the same options that wait for their turn share one
+    /// collection, and its result.
     pub async fn collect(&self, terms: Collect) -> Result<Collected, Error> {
-        let result =
-            self.in_turn(|turns| &turns.keeping, move |core| collect(core, &terms, RemovalReason::Collected));
-        let result = result.await;
+        let result = self.collect_in_turn(terms).await;
         self.inner.core.count(Kind::Collect, result, |collected| Some(collected.bytes))
+    }
+
+    async fn collect_in_turn(&self, terms: Collect) -> Result<Collected, Error> {
+        let waiting = &self.inner.turns.waiting;
+        loop {
+            let joined = {
+                let mut waiting = lock(waiting);
+                let shared = waiting.iter().find(|it| it.terms == terms).map(|it| it.result.subscribe());
+                if shared.is_none() {
+                    waiting
+                        .push(WaitingCollection { terms: terms.clone(), result: watch::Sender::new(None) });
+                }
+                shared
+            };
+            let Some(mut joined) = joined else { break };
+            // An error means that the caller which would have collected stopped waiting; another takes its place.
+            if let Ok(result) = joined.wait_for(|result| result.is_some()).await
+                && let Some(result) = result.clone()
+            {
+                return result;
+            }
+        }
+        let mut leave = LeaveOnDrop { waiting: Arc::clone(waiting), terms: terms.clone(), is_taken: false };
+        let turn = Arc::clone(&self.inner.turns.keeping).acquire_owned().await.map_err(|_| Error::Closed)?;
+        // Calls from now on need a collection that begins after them.
+        let entry = leave.take();
+        let collected =
+            self.in_given_turn(turn, move |core| collect(core, &terms, RemovalReason::Collected)).await;
+        if let Some(entry) = entry {
+            // The callers that joined may have stopped waiting.
+            let _ = entry.result.send(Some(collected.clone()));
+        }
+        collected
+    }
+}
+
+/// A collection that waits for its turn.
+#[derive(Debug)]
+pub(super) struct WaitingCollection {
+    terms: Collect,
+    /// The result, for the callers that joined.
+    result: watch::Sender<Option<Result<Collected, Error>>>,
+}
+
+/// Removes a waiting collection when its caller stops waiting.
+struct LeaveOnDrop {
+    waiting: Arc<Mutex<Vec<WaitingCollection>>>,
+    terms: Collect,
+    is_taken: bool,
+}
+
+impl LeaveOnDrop {
+    /// Removes the entry; `None` if that is done. Another caller may wait with the same options since then.
+    fn take(&mut self) -> Option<WaitingCollection> {
+        if std::mem::replace(&mut self.is_taken, true) {
+            return None;
+        }
+        let mut waiting = lock(&self.waiting);
+        let place = waiting.iter().position(|it| it.terms == self.terms)?;
+        Some(waiting.swap_remove(place))
+    }
+}
+
+impl Drop for LeaveOnDrop {
+    fn drop(&mut self) {
+        self.take();
     }
 }
 
 pub(crate) fn collect(core: &Core, terms: &Collect, why: RemovalReason) -> Result<Collected, Error> {
+    core.with_reserve(|| collect_once(core, terms, why))
+}
+
+fn collect_once(core: &Core, terms: &Collect, why: RemovalReason) -> Result<Collected, Error> {
     let _only = lock(&core.keeping);
     let _collecting = core.guard.begin();
     let mut sweep = Sweep::new(core, terms, why)?;

@@ -28,6 +28,8 @@ pub(crate) struct Request {
 pub(crate) enum Order {
     /// Writes a record; with its body's checksum, if the caller computed it.
     Write(Record, Option<u32>),
+    /// Writes a memo, unless its derivation has one.
+    WriteIfFree(Record),
     /// Writes records that have one answer.
     WriteAll(Vec<Record>),
     /// Writes records that have one answer, which does not wait for a sync.
@@ -185,6 +187,7 @@ impl Writer {
                 }
                 Order::Forget(place, addresses) => self.admit_forgetting(*place, addresses),
                 Order::Write(record, crc) => self.admit(record, *crc),
+                Order::WriteIfFree(memo) => self.admit_if_free(memo),
                 Order::WriteAll(records) | Order::Append(records) => self.admit_all(records),
                 Order::Derived(derived) => self.admit_derived(derived),
                 Order::Move(from, record) => self.admit_move(*from, record),
@@ -199,8 +202,12 @@ impl Writer {
         if result.is_ok() {
             let mut tally = core.tally();
             let orphans = core.catalogue.apply(self.overlay.changes(), self.append.end(), &mut tally);
-            core.used.store(tally.used_bytes(), Ordering::Relaxed);
+            let used = tally.used_bytes();
+            core.used.store(used, Ordering::Relaxed);
             drop(tally);
+            if core.should_ask_for_reserve(used) {
+                core.keeper.wake();
+            }
             core.background.orphans(orphans);
         }
         self.follow_up(result.is_ok());
@@ -265,7 +272,9 @@ impl Order {
     /// The approximate number of bytes that the order writes.
     fn size_hint(&self) -> usize {
         match self {
-            Order::Write(record, _) | Order::Move(_, record) => record.fact.size_hint(),
+            Order::Write(record, _) | Order::WriteIfFree(record) | Order::Move(_, record) => {
+                record.fact.size_hint()
+            }
             Order::WriteAll(records) | Order::Append(records) => {
                 records.iter().map(|record| record.fact.size_hint()).sum()
             }
@@ -279,7 +288,7 @@ impl Order {
 
     fn is_durable(&self) -> bool {
         match self {
-            Order::Write(record, _) => record.class == Class::Acknowledged,
+            Order::Write(record, _) | Order::WriteIfFree(record) => record.class == Class::Acknowledged,
             Order::WriteAll(records) => records.iter().any(|record| record.class == Class::Acknowledged),
             Order::Remove(..) | Order::Sync | Order::Rotate => true,
             Order::Append(_) | Order::Derived(_) | Order::Move(..) | Order::Forget(..) | Order::Pass => false,

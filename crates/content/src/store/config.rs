@@ -30,6 +30,9 @@ pub struct Config {
     pub quota_bytes: Option<u64>,
     /// Collection for the quota keeps data younger than this, held or not. Default 5 minutes.
     pub quota_grace: Duration,
+    /// Bytes of the reserve, a file that is given up when the disk is full, so that the store can still be collected. It is
+    /// made once the store uses four times as many bytes. 0: no reserve. Default 8 MiB.
+    pub reserve_bytes: u64,
     /// How many changes of a name are kept in its history, with their addresses held. Default 16, at most 32.
     pub history_kept: usize,
     /// How long the store remembers when and why data was removed. Default 30 days.
@@ -55,6 +58,7 @@ impl Default for Config {
             io_threads: 4,
             quota_bytes: None,
             quota_grace: Duration::from_secs(300),
+            reserve_bytes: 8 << 20,
             history_kept: 16,
             gone_kept: Duration::from_secs(30 * 24 * 3600),
             touch_after: Duration::from_secs(60),

@@ -150,8 +150,11 @@ fn closed_line(first: u32, end: Position) -> String {
 
 /// Marks a store as shut down cleanly, with a log from this segment to this position.
 pub(super) fn mark_closed(disk: &dyn Disk, first: u32, end: Position) -> Result<(), Error> {
-    make_mark(disk, CLOSED_FILE, &closed_line(first, end))
-        .map_err(|cause| Error::disk("write", Path::new(CLOSED_FILE), cause))
+    make_mark(disk, CLOSED_FILE, &closed_line(first, end)).map_err(|cause| {
+        // Half a mark would say that the shutdown was clean.
+        let _ = take_mark(disk, CLOSED_FILE);
+        Error::disk("write", Path::new(CLOSED_FILE), cause)
+    })
 }
 
 /// Asks for the index to be rebuilt the next time the store is opened.

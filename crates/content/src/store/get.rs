@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -23,6 +24,9 @@ pub(super) const QUICK_MOST: usize = 128 << 10;
 
 /// The bytes of a file that a check reads at once.
 const CHECK_STRIDE: u64 = 1 << 20;
+
+/// A file is kept in the cache if it takes no more than this part of it.
+const CACHED_PART: u64 = 16;
 
 /// The most times a read looks a record up again because cleaning of the log moved it. Each look-up finds a newer
 /// place, so that even two are rare.
@@ -70,6 +74,10 @@ impl Store {
                 let bytes = self.get_range(address, range).await?;
                 return Ok(bytes.map(|bytes| reader(blob.size(), Source::Bytes(Some(bytes)))));
             };
+            if core.is_hot(address, len) {
+                let bytes = self.get(address).await?;
+                return Ok(bytes.map(|bytes| reader(len, Source::Bytes(Some(slice(&bytes, &range))))));
+            }
             let name = Name { address: *address, number };
             match files::Stream::open(&self.inner.pool, &core.files, name, len, range.clone()).await {
                 Ok(stream) => {
@@ -145,6 +153,13 @@ impl Core {
         self.cache.get(address).or_else(|| self.catalogue.pending_blob(address))
     }
 
+    /// Whether a file is served from memory: it is in the cache, or small enough for it and was read before not long ago.
+    /// A file that is read once is not worth the memory.
+    fn is_hot(&self, address: &Address, len: u64) -> bool {
+        let fits = len <= self.config.cache_bytes / CACHED_PART && len <= self.config.whole_most;
+        fits && (self.cache.contains(address) || self.read_before.note(address))
+    }
+
     /// Adds verified bytes to the cache, weighed by the cost of reading them again.
     pub(super) fn admit(&self, address: Address, bytes: &Bytes) {
         self.cache.admit(Verified::known(address, bytes.clone()), worth(bytes));
@@ -171,7 +186,12 @@ impl Core {
         }))
     }
 
-    fn load_range(&self, address: &Address, range: &Range<u64>, wait: Wait) -> Result<Option<Bytes>, Error> {
+    pub(super) fn load_range(
+        &self,
+        address: &Address,
+        range: &Range<u64>,
+        wait: Wait,
+    ) -> Result<Option<Bytes>, Error> {
         let wanted = range.end.saturating_sub(range.start);
         let whole_most = self.config.whole_most;
         let found = self.load_with(address, wait, |core, name, len| {
@@ -307,6 +327,27 @@ impl Core {
         self.submit_blocking(Order::Remove(RemovalReason::Damaged, groups))?;
         self.tell(&Event::Quarantined { address: *address, class: blob.class, what: what.clone() });
         Err(Error::Corrupt { address: *address, what })
+    }
+}
+
+/// The files that were read lately: a table of a fixed size, in which a later address takes the place of an earlier one.
+#[derive(Debug)]
+pub(crate) struct ReadBefore(Box<[AtomicU64]>);
+
+/// The slots of the table of files that were read.
+const READ_SLOTS: usize = 4096;
+
+impl Default for ReadBefore {
+    fn default() -> ReadBefore {
+        ReadBefore((0..READ_SLOTS).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl ReadBefore {
+    /// Notes a read; returns whether the same address was noted before.
+    fn note(&self, address: &Address) -> bool {
+        let bits = address.bits();
+        self.0[bits as usize % READ_SLOTS].swap(bits, Ordering::Relaxed) == bits
     }
 }
 

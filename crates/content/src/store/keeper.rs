@@ -83,7 +83,8 @@ pub(crate) fn run(core: &Core) {
             Err(error) => core.tell(&Event::Failed { doing, error }),
         };
         report("collect for the quota", make_room(core));
-        report("clean the log", clean::clean_when_due(core));
+        report("clean the log", core.with_reserve(|| clean::clean_when_due(core)));
+        core.make_reserve();
         keeper.rounds.send_modify(|rounds| *rounds += 1);
     }
     // Callers that wait for room wake up and learn that the store closes.
@@ -167,6 +168,10 @@ impl Core {
 
     /// Waits until this many more bytes fit the quota; an error if the keeper cannot make room.
     pub(super) async fn room_for(&self, bytes: u64) -> Result<(), Error> {
+        if self.reserve.is_in_use() {
+            let cause = std::io::ErrorKind::StorageFull.into();
+            return Err(Error::disk("write", std::path::Path::new("log"), cause));
+        }
         let Some(quota) = self.config.quota_bytes else { return Ok(()) };
         let fits = || self.used.load(Ordering::Relaxed).saturating_add(bytes) <= quota;
         if fits() {

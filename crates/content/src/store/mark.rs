@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::event::is_young;
 use super::tables::{DerivationRow, MemoRow, Table};
-use super::{Core, Scope};
+use super::{Core, Scope, imports};
 use crate::{Address, Error, Wait};
 
 /// The held addresses, each as 64 of its bits. Two addresses that share these bits are both held, which is safe.
@@ -39,7 +39,12 @@ pub(super) fn mark(core: &Core, grace: Duration, scope: Scope) -> Result<Marks, 
         stack.push((pin?, Need::Value));
     }
     for row in core.catalogue.names()? {
-        stack.extend(row?.history.iter().filter_map(|named| Some((named.address?, Need::Value))));
+        let row = row?;
+        stack.extend(row.history.iter().filter_map(|named| Some((named.address?, Need::Value))));
+        imports::each_entry(core, &row, |_, address| {
+            stack.push((address, Need::Value));
+            Ok(())
+        })?;
     }
     stack.extend(core.guard.held().into_iter().map(|address| (address, Need::Value)));
     while let Some((address, need)) = stack.pop() {

@@ -16,6 +16,7 @@ mod admit;
 mod background;
 mod pipeline;
 mod keeper;
+mod reserve;
 mod owner;
 mod format;
 mod open;
@@ -34,6 +35,9 @@ mod sweep;
 mod clean;
 mod scrub;
 mod archive;
+mod import;
+mod imports;
+mod listing;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -42,13 +46,17 @@ use std::thread::JoinHandle;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-pub use archive::{Exported, Import, Imported};
+pub use archive::Exported;
 pub use catalogue::AddressStatus;
 pub use collect::{Collect, Collected, DryRun, Scope};
 pub use config::{Config, Listener};
 pub use derivations::NewDerivation;
 pub use event::{Event, Opened, Operation, Outcome, Stats, Unreadable};
+use get::ReadBefore;
 pub use get::Reader;
+pub use import::{Import, Imported, ImportedName};
+pub use imports::{DroppedImport, ImportRecord};
+pub use listing::{ListedBlob, ListedDerivation, RemovedItems};
 pub use lookup::Lookup;
 pub use memos::NewMemo;
 pub use put::{Put, Writer};
@@ -61,12 +69,14 @@ pub(crate) use tables::decode_row;
 
 use background::Background;
 use catalogue::Catalogue;
+use collect::WaitingCollection;
 use commit::{Answer, Order, Request};
 use counters::{Counters, Kind};
 use guard::Guard;
 use keeper::Keeper;
 use owner::Owner;
 use report::Reporter;
+use reserve::Reserve;
 use tally::Tally;
 
 use crate::cache::Cache;
@@ -100,12 +110,14 @@ struct Turns {
     scrubbing: Arc<Semaphore>,
     /// A few archives at a time: each may wait for a slow reader or writer.
     archiving: Arc<Semaphore>,
+    /// Collections that wait for their turn, each with its callers.
+    waiting: Arc<Mutex<Vec<WaitingCollection>>>,
 }
 
 impl Default for Turns {
     fn default() -> Turns {
         let turns = |count| Arc::new(Semaphore::new(count));
-        Turns { keeping: turns(1), scrubbing: turns(1), archiving: turns(4) }
+        Turns { keeping: turns(1), scrubbing: turns(1), archiving: turns(4), waiting: Arc::default() }
     }
 }
 
@@ -118,6 +130,7 @@ pub(crate) struct Core {
     catalogue: Catalogue,
     files: Arc<Files>,
     cache: Cache,
+    read_before: ReadBefore,
     guard: Guard,
     tally: Mutex<Tally>,
     /// The tally's bytes in use, for callers that must not wait for its lock.
@@ -127,6 +140,7 @@ pub(crate) struct Core {
     room: Arc<Semaphore>,
     background: Background,
     keeper: Keeper,
+    reserve: Reserve,
     /// The segment that the writer appends to.
     tail: AtomicU32,
     next_file: AtomicU64,
@@ -229,6 +243,14 @@ impl Store {
         work: impl FnOnce(&Core) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let turn = Arc::clone(turn(&self.inner.turns)).acquire_owned().await.map_err(|_| Error::Closed)?;
+        self.in_given_turn(turn, work).await
+    }
+
+    async fn in_given_turn<T: Send + 'static>(
+        &self,
+        turn: OwnedSemaphorePermit,
+        work: impl FnOnce(&Core) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
         let core = Arc::clone(&self.inner.core);
         let (done, answer) = oneshot::channel();
         let thread = std::thread::Builder::new().name("content-long".to_owned());

@@ -17,8 +17,8 @@ use super::overlay::Overlay;
 use super::repair::{self, TornFile};
 use super::tables::Home;
 use super::{
-    Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, Reporter, Store, Tally, Turns,
-    Unreadable, keeper, lock,
+    Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, ReadBefore, Reporter, Reserve, Store,
+    Tally, Turns, Unreadable, keeper, lock,
 };
 use crate::cache::Cache;
 use crate::files::{Files, Listed};
@@ -51,6 +51,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     let core = Arc::new(Core {
         room: Arc::new(Semaphore::new(config.queue_bytes as usize)),
         cache: Cache::new(crate::cache::Settings { bytes: config.cache_bytes }),
+        read_before: ReadBefore::default(),
         guard: Guard::default(),
         used: AtomicU64::new(tally.used_bytes()),
         tally: Mutex::new(tally),
@@ -58,6 +59,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         orders: Gather::new(),
         background: Background::default(),
         keeper: Keeper::default(),
+        reserve: Reserve::find(&*disk),
         tail: AtomicU32::new(next),
         next_file: AtomicU64::new(next_file),
         unsettled: AtomicBool::new(false),

@@ -192,8 +192,9 @@ impl Overlay {
             }
             Fact::Unpin { address } => self.put(Count::Pins, Table::Pin.key(address), None::<PinRow>),
             Fact::Name { name, history } => {
-                let row = NameRow { place, name: name.clone(), history: history.clone() };
-                self.put(Count::Names, name_key(name), Some(row));
+                // A name without a history is forgotten.
+                let row = || NameRow { place, name: name.clone(), history: history.clone() };
+                self.put(Count::Names, name_key(name), (!history.is_empty()).then(row));
             }
             Fact::Remove { why, items } => {
                 let share = Place { len: place.len / items.len().max(1) as u32, ..place };

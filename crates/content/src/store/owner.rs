@@ -2,6 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -32,7 +33,8 @@ impl Owner {
         let path = folder.join(NAME);
         let disk = |doing, cause| Error::disk(doing, Path::new(NAME), cause);
         let mut options = File::options();
-        let options = options.read(true).write(true).create(true).truncate(false);
+        let options =
+            options.read(true).write(true).create(true).truncate(false).mode(crate::disk::FILE_MODE);
         let mut file = options.open(&path).map_err(|cause| disk("open", cause))?;
         match file.try_lock() {
             Ok(()) => {}

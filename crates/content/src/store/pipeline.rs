@@ -47,6 +47,13 @@ impl<'a> Pipeline<'a> {
         self.order(Order::Write(record, crc), bytes)
     }
 
+    /// Writes a memo, unless its derivation has one.
+    pub(crate) fn write_if_free(&mut self, memo: Fact, class: Class) -> Result<(), Error> {
+        let bytes = memo.size_hint();
+        let record = Record { at: self.core.now(), class, fact: memo };
+        self.order(Order::WriteIfFree(record), bytes)
+    }
+
     /// The approximate number of bytes in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         self.bytes as u64

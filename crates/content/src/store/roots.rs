@@ -69,8 +69,29 @@ impl Store {
     }
 
     /// Points a name to an address; `None` drops the name. The addresses it pointed to before stay in its history, and
-    /// are held as long as they are in it.
-    pub async fn name(&self, name: &str, address: Option<Address>) -> Result<(), Error> {
+    /// are held as long as they are in it. Returns whether the name changed: a name that has this address already keeps
+    /// its history as it is.
+    pub async fn name(&self, name: &str, address: Option<Address>) -> Result<bool, Error> {
+        self.change_name(name, address, None).await
+    }
+
+    /// Points a name to an address, as [`Store::name`] does, if it points to `expected` now (compare-and-set; `None`: the
+    /// name is not set). Else the name stays as it is, and the error is [`Error::NameConflict`].
+    pub async fn name_if(
+        &self,
+        name: &str,
+        address: Option<Address>,
+        expected: Option<Address>,
+    ) -> Result<bool, Error> {
+        self.change_name(name, address, Some(expected)).await
+    }
+
+    async fn change_name(
+        &self,
+        name: &str,
+        address: Option<Address>,
+        expected: Option<Option<Address>>,
+    ) -> Result<bool, Error> {
         check_name(name)?;
         // A text that parses as an address is always taken for one, so such a name can only be dropped.
         if address.is_some() && name.parse::<Address>().is_ok() {
@@ -80,7 +101,17 @@ impl Store {
         let _wanted = core.guard.want(address.into_iter().collect());
         // Changes of names run one at a time: each extends the history that it read.
         let _turn = core.naming.lock().await;
+        // A log that can no longer be written may hold a change that the index does not have.
+        core.segments.check()?;
         let mut history = self.history(name).await?;
+        let found = history.last().and_then(|last| last.address);
+        if let Some(expected) = expected.filter(|expected| *expected != found) {
+            let error = Error::NameConflict { name: name.to_owned(), expected, found };
+            return core.count(Kind::Name, Err(error), |_| None);
+        }
+        if found == address {
+            return core.count(Kind::Name, Ok(false), |_| None);
+        }
         history.push(NameChange { address, at: core.now() });
         let surplus = history.len().saturating_sub(core.config.history_kept);
         history.drain(..surplus);
@@ -88,10 +119,10 @@ impl Store {
         core.room_for(fact.size_hint() as u64).await?;
         let result = core.write(fact, Class::Acknowledged).await;
         core.count(Kind::Name, result, |_| Some(0))?;
-        match address {
-            Some(address) => self.hold_meanwhile([address]).await,
-            None => Ok(()),
+        if let Some(address) = address {
+            self.hold_meanwhile([address]).await?;
         }
+        Ok(true)
     }
 
     /// Protects addresses from the current collection, which may have looked for held addresses before these were.
@@ -125,7 +156,9 @@ impl Store {
             let mut names = Vec::new();
             for row in core.catalogue.names()? {
                 let row = row?;
-                if let Some(NameChange { address: Some(address), .. }) = row.history.last() {
+                if !is_reserved(&row.name)
+                    && let Some(NameChange { address: Some(address), .. }) = row.history.last()
+                {
                     names.push((row.name, *address));
                 }
             }
@@ -141,10 +174,18 @@ impl Store {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Error> {
+pub(super) fn check_name(name: &str) -> Result<(), Error> {
     let fits = (1..=255).contains(&name.len()) && !name.chars().any(char::is_control);
     if fits { Ok(()) } else { Err(Error::Name { name: name.to_owned() }) }
 }
+
+/// Whether a name is one of the store's own, which callers can neither set nor see.
+pub(super) fn is_reserved(name: &str) -> bool {
+    name.starts_with(RESERVED)
+}
+
+/// The first character of the store's own names. No caller can use it: control characters are not allowed in names.
+pub(super) const RESERVED: char = '\u{1}';
 
 /// Holds addresses until it is dropped, for a run that needs them.
 #[derive(Debug)]

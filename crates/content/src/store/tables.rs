@@ -279,9 +279,10 @@ impl Row for NameRow {
         self.place
     }
 
-    /// A name that was dropped keeps its history, but is not counted.
+    /// A name that was dropped keeps its history, but is not counted; nor is one of the store's own.
     fn counts(&self) -> bool {
-        self.history.last().is_some_and(|named| named.address.is_some())
+        !super::roots::is_reserved(&self.name)
+            && self.history.last().is_some_and(|named| named.address.is_some())
     }
 }
 

@@ -1,11 +1,12 @@
 //! Archives that were changed by somebody who knows how to make a checksum.
 
+mod imports;
 pub(crate) mod records;
 
 use std::io::{self, Cursor, Write};
 use std::sync::{Arc, Mutex};
 
-use anabranch_content::{Address, Class, Config, Context, Cost, Error, NewMemo, Store};
+use anabranch_content::{Address, Class, Config, Context, Cost, Error, Import, NewMemo, Store};
 use anabranch_testkit::Rng;
 
 use crate::kit::{description, put_derivation};
@@ -35,6 +36,10 @@ pub(crate) async fn exported(store: &Store, addresses: &[Address]) -> Vec<u8> {
 
 /// A derivation over two blobs, one in a file, that came to a third; and one that reads it.
 async fn whole() -> Vec<u8> {
+    whole_with_root().await.0
+}
+
+async fn whole_with_root() -> (Vec<u8>, Address) {
     let store = Store::in_memory(Config { packed_most: 100, ..Config::default() }).unwrap();
     let mut inputs = Vec::new();
     for len in [40, 300] {
@@ -45,26 +50,35 @@ async fn whole() -> Vec<u8> {
     let made = NewMemo { derivation, output, size: 6, cost: Cost::default(), inputs: &inputs };
     store.remember(made, Class::Acknowledged).await.unwrap();
     let second = put_derivation(&store, CONTEXT, description("second", &[derivation])).await.unwrap();
-    exported(&store, &[second]).await
+    store.name("second", Some(second)).await.unwrap();
+    (exported(&store, &[second]).await, second)
 }
 
-/// Imports an archive with its checksums made right: refused, or taken in and what its addresses say.
+/// Imports an archive with its checksums made right, with and without trust: refused, or taken in and what its
+/// addresses say.
 async fn import(mut archive: Vec<u8>) -> Result<(), Error> {
     seal(&mut archive);
-    let store = Store::in_memory(Config { cache_bytes: 0, ..Config::default() }).unwrap();
-    match store.import(Cursor::new(archive.clone()), anabranch_content::Import::default()).await {
-        Ok(_) => check(&store, &archive).await,
-        Err(error @ Error::Archive { .. }) => return Err(error),
-        Err(other) => panic!("{other}"),
+    let mut outcome = Ok(());
+    for trust_memos in [false, true] {
+        let store = Store::in_memory(Config { cache_bytes: 0, ..Config::default() }).unwrap();
+        let terms = Import { trust_memos, ..Import::default() };
+        outcome = match store.import(Cursor::new(archive.clone()), terms).await {
+            Ok(_) => {
+                check(&store, &archive, trust_memos).await;
+                Ok(())
+            }
+            Err(error @ Error::Archive { .. }) => Err(error),
+            Err(other) => panic!("{other}"),
+        };
     }
-    Ok(())
+    outcome
 }
 
 #[tokio::test]
 async fn an_archive_as_it_was_written_is_taken_in() {
     let archive = whole().await;
     assert!(archive.starts_with(FRONT));
-    assert_eq!(records(&archive).iter().map(|it| it.kind).collect::<Vec<_>>(), [10, 10, 1, 5, 1, 2, 8]);
+    assert_eq!(records(&archive).iter().map(|it| it.kind).collect::<Vec<_>>(), [10, 10, 1, 5, 1, 2, 8, 8]);
     let mut sealed = archive.clone();
     seal(&mut sealed);
     assert!(sealed == archive, "these are not the checksums of an archive");
@@ -110,7 +124,8 @@ async fn an_archive_cannot_bring_a_memo_without_its_output() {
     let memo = records(&archive).into_iter().find(|it| it.kind == MEMO).unwrap();
     let output = memo.body.start + 32;
     archive[output..output + 32].copy_from_slice(Address::of(b"another").as_bytes());
-    let _ = import(archive).await;
+    let refused = import(archive).await.unwrap_err().to_string();
+    assert!(refused.contains("a memo whose output is missing"), "{refused}");
 }
 
 /// Changes the body of a record; its length stays or follows.

@@ -1,6 +1,9 @@
 //! Faults that a review found, each as the smallest test that shows it.
 
+mod crowded;
 mod gate;
+mod hot;
+mod names;
 mod promoted;
 mod swept;
 mod diverged;

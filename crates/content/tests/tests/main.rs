@@ -7,6 +7,7 @@ mod allocated;
 mod canonical;
 mod cache;
 mod store;
+mod listing;
 mod collect;
 mod kill;
 mod decoders;

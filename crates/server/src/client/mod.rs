@@ -1,12 +1,13 @@
 //! The other end of our own service: what a program calls that has no executor itself.
 
+mod inside;
 mod socket;
 mod streams;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_content::{Address, Collect, Collected, Imported, Memo, NameChange, Put, Scrub, Scrubbed};
+use anabranch_content::{Address, Collect, Collected, Memo, NameChange, Put, Scrub, Scrubbed};
 use anabranch_recipe::{
     Added, Draft, Invalidate, Invalidated, Recipe, Ref, Signature, Status, UnknownFunction,
 };
@@ -304,11 +305,31 @@ impl Client {
         Ok(wire::addresses("addresses", &reply.into_inner().addresses)?)
     }
 
-    /// Has a name mean an address from now on, or nothing.
-    pub async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<(), Error> {
+    /// Has a name mean an address from now on, or nothing; whether that is new.
+    pub async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<bool, Error> {
+        self.change_ref(name, address, None).await
+    }
+
+    /// Has a name mean an address, or nothing, if it means `expected` now; else an error with the code `Aborted`.
+    pub async fn set_ref_if(
+        &self,
+        name: &str,
+        address: Option<Address>,
+        expected: Option<Address>,
+    ) -> Result<bool, Error> {
+        let expected = proto::ExpectedRef { address: expected.as_ref().map(wire::from_address) };
+        self.change_ref(name, address, Some(expected)).await
+    }
+
+    async fn change_ref(
+        &self,
+        name: &str,
+        address: Option<Address>,
+        expected: Option<proto::ExpectedRef>,
+    ) -> Result<bool, Error> {
         let address = address.as_ref().map(wire::from_address);
-        self.recipes.clone().set_ref(proto::SetRefRequest { name: name.to_owned(), address }).await?;
-        Ok(())
+        let request = proto::SetRefRequest { name: name.to_owned(), address, expected };
+        Ok(self.recipes.clone().set_ref(request).await?.into_inner().changed)
     }
 
     /// What a name has meant, newest last.
@@ -364,20 +385,6 @@ impl Client {
         let targets = targets.into_iter().map(wire::from_target).collect();
         let stream = self.recipes.clone().export(proto::ExportRequest { targets }).await?;
         Ok(Exporting::begin(stream.into_inner()))
-    }
-
-    /// Brings in what an archive holds.
-    pub async fn import<E>(
-        &self,
-        stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
-    ) -> Result<Imported, Error>
-    where
-        E: std::error::Error + Send + Sync + 'static,
-    {
-        let mut recipes = self.recipes.clone();
-        let write = |chunk| proto::ImportRequest { chunk };
-        let reply = streams::send(stream, write, |chunks| recipes.import(chunks)).await?;
-        Ok(wire::imported(&reply))
     }
 
     /// The functions that recipes may name.

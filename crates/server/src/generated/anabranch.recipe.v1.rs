@@ -315,9 +315,23 @@ pub struct SetRefRequest {
     /// Not set: the name means nothing from now on.
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub address: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Set: the name changes only if it means this now; else the call is ABORTED.
+    #[prost(message, optional, tag = "3")]
+    pub expected: ::core::option::Option<ExpectedRef>,
+}
+/// What a name is expected to mean.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExpectedRef {
+    /// Not set: nothing.
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub address: ::core::option::Option<::prost::bytes::Bytes>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct SetRefReply {}
+pub struct SetRefReply {
+    /// Whether the name means something else now.
+    #[prost(bool, tag = "1")]
+    pub changed: bool,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HistoryRequest {
     #[prost(string, tag = "1")]
@@ -467,13 +481,22 @@ pub struct Exported {
     pub bytes: u64,
     #[prost(bytes = "bytes", repeated, tag = "5")]
     pub missing: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    /// Names of addresses in the archive.
+    #[prost(uint64, tag = "6")]
+    pub names: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ImportRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub chunk: ::prost::bytes::Bytes,
+    /// Of the first message: whether to take the archive's memos, which cannot be verified.
+    #[prost(bool, tag = "2")]
+    pub trust_memos: bool,
+    /// Of the first message: a label for the list of imports, such as a file name.
+    #[prost(string, tag = "3")]
+    pub label: ::prost::alloc::string::String,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ImportReply {
     #[prost(uint64, tag = "1")]
     pub things: u64,
@@ -481,6 +504,135 @@ pub struct ImportReply {
     pub new: u64,
     #[prost(uint64, tag = "3")]
     pub bytes: u64,
+    /// Memos that are not trusted, or whose recipe has one here.
+    #[prost(uint64, tag = "4")]
+    pub memos_left_out: u64,
+    #[prost(message, repeated, tag = "5")]
+    pub names: ::prost::alloc::vec::Vec<ImportedName>,
+    /// Not set: the archive was empty.
+    #[prost(string, optional, tag = "6")]
+    pub id: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// A name in an archive.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImportedName {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub address: ::prost::bytes::Bytes,
+    /// The other address that the name has here, and keeps.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub taken_by: ::core::option::Option<::prost::bytes::Bytes>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImportsRequest {}
+/// An import that holds what it brought.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImportRecord {
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// When it ended, in milliseconds since 1970 began, UTC.
+    #[prost(uint64, tag = "2")]
+    pub at: u64,
+    #[prost(string, tag = "3")]
+    pub label: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "4")]
+    pub blobs: u64,
+    #[prost(uint64, tag = "5")]
+    pub derivations: u64,
+    #[prost(uint64, tag = "6")]
+    pub memos: u64,
+    /// Whether the archive was read to its end.
+    #[prost(bool, tag = "7")]
+    pub is_whole: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ImportsReply {
+    #[prost(message, repeated, tag = "1")]
+    pub imports: ::prost::alloc::vec::Vec<ImportRecord>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DropImportRequest {
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DropImportReply {
+    /// Not set: there is no such import.
+    #[prost(message, optional, tag = "1")]
+    pub dropped: ::core::option::Option<ImportRecord>,
+    /// Memos that were forgotten.
+    #[prost(uint64, tag = "2")]
+    pub memos: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListRequest {
+    #[prost(enumeration = "ListKind", tag = "1")]
+    pub kind: i32,
+    /// Begin behind this address.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub after: ::core::option::Option<::prost::bytes::Bytes>,
+    /// At most 100,000.
+    #[prost(uint32, tag = "3")]
+    pub most: u32,
+}
+/// A blob, a recipe or a memo.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Listed {
+    /// The blob's or the recipe's address; a memo has its recipe's.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub address: ::prost::bytes::Bytes,
+    /// When it was put, added or computed, in milliseconds since 1970 began, UTC.
+    #[prost(uint64, tag = "2")]
+    pub at: u64,
+    /// Bytes of a blob, or of a memo's output.
+    #[prost(uint64, tag = "3")]
+    pub size: u64,
+    /// Of a blob: whether it was put, and not computed.
+    #[prost(bool, tag = "4")]
+    pub acknowledged: bool,
+    /// Of a recipe: its Deriva address, if it has one.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub alias: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Of a memo: its output.
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub output: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(uint64, tag = "7")]
+    pub cpu_micros: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListReply {
+    #[prost(message, repeated, tag = "1")]
+    pub listed: ::prost::alloc::vec::Vec<Listed>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FindPrefixRequest {
+    /// 4 to 64 hex digits.
+    #[prost(string, tag = "1")]
+    pub prefix: ::prost::alloc::string::String,
+    /// At most 100,000.
+    #[prost(uint32, tag = "2")]
+    pub most: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct FindPrefixReply {
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub addresses: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveRequest {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub address: ::prost::bytes::Bytes,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RemoveReply {
+    /// Bytes of the blob that was removed.
+    #[prost(uint64, optional, tag = "1")]
+    pub blob: ::core::option::Option<u64>,
+    #[prost(bool, tag = "2")]
+    pub derivation: bool,
+    #[prost(uint64, tag = "3")]
+    pub memos: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FunctionsRequest {}
@@ -779,6 +931,36 @@ impl Scope {
             "SCOPE_ALL" => Some(Self::All),
             "SCOPE_DERIVABLE" => Some(Self::Derivable),
             "SCOPE_KEEP_DERIVATIONS" => Some(Self::KeepDerivations),
+            _ => None,
+        }
+    }
+}
+/// What to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ListKind {
+    Blobs = 0,
+    Recipes = 1,
+    Memos = 2,
+}
+impl ListKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Blobs => "LIST_KIND_BLOBS",
+            Self::Recipes => "LIST_KIND_RECIPES",
+            Self::Memos => "LIST_KIND_MEMOS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LIST_KIND_BLOBS" => Some(Self::Blobs),
+            "LIST_KIND_RECIPES" => Some(Self::Recipes),
+            "LIST_KIND_MEMOS" => Some(Self::Memos),
             _ => None,
         }
     }
@@ -1279,6 +1461,122 @@ pub mod recipes_client {
                 .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "Import"));
             self.inner.client_streaming(req, path, codec).await
         }
+        /// The imports that hold what they brought, oldest first.
+        pub async fn imports(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ImportsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ImportsReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/anabranch.recipe.v1.Recipes/Imports",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "Imports"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Drops an import: forgets its memos, and no longer holds what it brought.
+        pub async fn drop_import(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DropImportRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DropImportReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/anabranch.recipe.v1.Recipes/DropImport",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "DropImport"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Blobs, recipes or memos page by page, in the order of their addresses.
+        pub async fn list(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/anabranch.recipe.v1.Recipes/List",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "List"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Addresses that begin with some hex digits.
+        pub async fn find_prefix(
+            &mut self,
+            request: impl tonic::IntoRequest<super::FindPrefixRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::FindPrefixReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/anabranch.recipe.v1.Recipes/FindPrefix",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "FindPrefix"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Removes one blob or recipe that nothing holds.
+        pub async fn remove(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RemoveRequest>,
+        ) -> std::result::Result<tonic::Response<super::RemoveReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/anabranch.recipe.v1.Recipes/Remove",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "Remove"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The functions that recipes may name.
         pub async fn functions(
             &mut self,
@@ -1466,6 +1764,31 @@ pub mod recipes_server {
             &self,
             request: tonic::Request<tonic::Streaming<super::ImportRequest>>,
         ) -> std::result::Result<tonic::Response<super::ImportReply>, tonic::Status>;
+        /// The imports that hold what they brought, oldest first.
+        async fn imports(
+            &self,
+            request: tonic::Request<super::ImportsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ImportsReply>, tonic::Status>;
+        /// Drops an import: forgets its memos, and no longer holds what it brought.
+        async fn drop_import(
+            &self,
+            request: tonic::Request<super::DropImportRequest>,
+        ) -> std::result::Result<tonic::Response<super::DropImportReply>, tonic::Status>;
+        /// Blobs, recipes or memos page by page, in the order of their addresses.
+        async fn list(
+            &self,
+            request: tonic::Request<super::ListRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListReply>, tonic::Status>;
+        /// Addresses that begin with some hex digits.
+        async fn find_prefix(
+            &self,
+            request: tonic::Request<super::FindPrefixRequest>,
+        ) -> std::result::Result<tonic::Response<super::FindPrefixReply>, tonic::Status>;
+        /// Removes one blob or recipe that nothing holds.
+        async fn remove(
+            &self,
+            request: tonic::Request<super::RemoveRequest>,
+        ) -> std::result::Result<tonic::Response<super::RemoveReply>, tonic::Status>;
         /// The functions that recipes may name.
         async fn functions(
             &self,
@@ -2308,6 +2631,225 @@ pub mod recipes_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.client_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/anabranch.recipe.v1.Recipes/Imports" => {
+                    #[allow(non_camel_case_types)]
+                    struct ImportsSvc<T: Recipes>(pub Arc<T>);
+                    impl<T: Recipes> tonic::server::UnaryService<super::ImportsRequest>
+                    for ImportsSvc<T> {
+                        type Response = super::ImportsReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ImportsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Recipes>::imports(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ImportsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/anabranch.recipe.v1.Recipes/DropImport" => {
+                    #[allow(non_camel_case_types)]
+                    struct DropImportSvc<T: Recipes>(pub Arc<T>);
+                    impl<
+                        T: Recipes,
+                    > tonic::server::UnaryService<super::DropImportRequest>
+                    for DropImportSvc<T> {
+                        type Response = super::DropImportReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DropImportRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Recipes>::drop_import(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DropImportSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/anabranch.recipe.v1.Recipes/List" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSvc<T: Recipes>(pub Arc<T>);
+                    impl<T: Recipes> tonic::server::UnaryService<super::ListRequest>
+                    for ListSvc<T> {
+                        type Response = super::ListReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Recipes>::list(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/anabranch.recipe.v1.Recipes/FindPrefix" => {
+                    #[allow(non_camel_case_types)]
+                    struct FindPrefixSvc<T: Recipes>(pub Arc<T>);
+                    impl<
+                        T: Recipes,
+                    > tonic::server::UnaryService<super::FindPrefixRequest>
+                    for FindPrefixSvc<T> {
+                        type Response = super::FindPrefixReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::FindPrefixRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Recipes>::find_prefix(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = FindPrefixSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/anabranch.recipe.v1.Recipes/Remove" => {
+                    #[allow(non_camel_case_types)]
+                    struct RemoveSvc<T: Recipes>(pub Arc<T>);
+                    impl<T: Recipes> tonic::server::UnaryService<super::RemoveRequest>
+                    for RemoveSvc<T> {
+                        type Response = super::RemoveReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RemoveRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Recipes>::remove(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RemoveSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

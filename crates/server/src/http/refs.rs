@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use anabranch_content::{Address, NameChange};
+use anabranch_content::{Address, Error, NameChange};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value as Object, json};
 use tonic::Code;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, refusal};
 use crate::service::Shared;
 
 /// What may stand behind `?` when names are listed.
@@ -71,6 +72,7 @@ struct Meaning {
 pub(super) async fn set(
     State(shared): State<Arc<Shared>>,
     name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
     let name = super::path(name)?;
@@ -81,9 +83,32 @@ pub(super) async fn set(
         meaning.address.parse().map_err(|problem| bad(format!("`address`: {problem}")))
     })
     .await?;
-    shared.executor.store().name(&name, Some(address)).await?;
+    let store = shared.executor.store();
+    let done = match expected(&headers)? {
+        None => store.name(&name, Some(address)).await,
+        Some(expected) => store.name_if(&name, Some(address), expected).await,
+    };
+    if let Err(conflict @ Error::NameConflict { .. }) = &done {
+        return Ok(refusal(StatusCode::PRECONDITION_FAILED, "name_conflict", &conflict.to_string()));
+    }
+    done?;
     let history = shared.executor.store().history(&name).await?;
     Ok(described(&name, &history))
+}
+
+/// What the name is expected to mean: `If-Match: "ADDRESS"`, or nothing with `If-None-Match: *`.
+fn expected(headers: &HeaderMap) -> Result<Option<Option<Address>>, Failure> {
+    let bad = |message: &str| Failure::new(Code::InvalidArgument, message);
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim());
+    match (text(IF_MATCH), text(IF_NONE_MATCH)) {
+        (None, None) => Ok(None),
+        (None, Some("*")) => Ok(Some(None)),
+        (Some(address), None) => {
+            let address = address.trim_matches('"').parse();
+            address.map(|it| Some(Some(it))).map_err(|_| bad("`If-Match` is not one quoted address"))
+        }
+        _ => Err(bad("use either `If-Match: \"ADDRESS\"` or `If-None-Match: *`")),
+    }
 }
 
 /// Has a name mean nothing.

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use anabranch_content::{Address, Error, Exported};
+use anabranch_content::{Address, Error, Exported, Import};
 use anabranch_text::duration;
 use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
@@ -145,7 +145,12 @@ pub(super) async fn import(
 ) -> Result<proto::ImportReply, Failure> {
     let _permit = permit(shared)?;
     let (sender, chunks) = mpsc::channel(WAITING);
+    let first = requests.next().await.transpose()?.unwrap_or_default();
+    let terms = Import { trust_memos: first.trust_memos, label: first.label, ..Import::default() };
     let feed = async move {
+        if sender.send(first.chunk).await.is_err() {
+            return Ok(());
+        }
         while let Some(request) = requests.next().await {
             // The store stops reading where the archive ends, or is none.
             if sender.send(request?.chunk).await.is_err() {
@@ -154,7 +159,7 @@ pub(super) async fn import(
         }
         Ok::<_, Status>(())
     };
-    let work = shared.executor.import(Receiving { chunks, chunk: Bytes::new() });
+    let work = shared.executor.import(Receiving { chunks, chunk: Bytes::new() }, terms);
     // A store that is done with it does not wait for what else the client might send.
     let imported = match select(pin!(feed), pin!(work)).await {
         Either::Left((fed, work)) => {

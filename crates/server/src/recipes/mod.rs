@@ -142,10 +142,17 @@ impl Recipes for OfRecipes {
 
     async fn set_ref(&self, request: Request<proto::SetRefRequest>) -> Answer<proto::SetRefReply> {
         answer(async {
-            let proto::SetRefRequest { name, address } = request.into_inner();
+            let proto::SetRefRequest { name, address, expected } = request.into_inner();
             let address = address.map(|address| wire::address("address", &address)).transpose()?;
-            self.0.executor.store().name(&name, address).await?;
-            Ok(proto::SetRefReply {})
+            let store = self.0.executor.store();
+            let changed = match expected {
+                None => store.name(&name, address).await?,
+                Some(proto::ExpectedRef { address: expected }) => {
+                    let expected = expected.map(|it| wire::address("expected", &it)).transpose()?;
+                    store.name_if(&name, address, expected).await?
+                }
+            };
+            Ok(proto::SetRefReply { changed })
         })
         .await
     }
@@ -204,6 +211,78 @@ impl Recipes for OfRecipes {
 
     async fn import(&self, request: Request<Streaming<proto::ImportRequest>>) -> Answer<proto::ImportReply> {
         answer(archives::import(&self.0, request.into_inner())).await
+    }
+
+    async fn imports(&self, _: Request<proto::ImportsRequest>) -> Answer<proto::ImportsReply> {
+        answer(async {
+            let imports = self.0.executor.store().imports().await?;
+            Ok(proto::ImportsReply { imports: imports.iter().map(wire::from_import_record).collect() })
+        })
+        .await
+    }
+
+    async fn drop_import(
+        &self,
+        request: Request<proto::DropImportRequest>,
+    ) -> Answer<proto::DropImportReply> {
+        answer(async {
+            let dropped = self.0.executor.store().drop_import(&request.get_ref().id).await?;
+            let memos = dropped.as_ref().map_or(0, |dropped| dropped.memos);
+            let dropped = dropped.map(|dropped| wire::from_import_record(&dropped.record));
+            Ok(proto::DropImportReply { dropped, memos })
+        })
+        .await
+    }
+
+    async fn list(&self, request: Request<proto::ListRequest>) -> Answer<proto::ListReply> {
+        answer(async {
+            let (kind, request) = (request.get_ref().kind, request.get_ref());
+            self.0.check_count("most", request.most as usize)?;
+            let after = request.after.as_ref().map(|after| wire::address("after", after)).transpose()?;
+            let (store, most) = (self.0.executor.store(), request.most as usize);
+            let listed = match proto::ListKind::try_from(kind) {
+                Ok(proto::ListKind::Blobs) => {
+                    store.list_blobs(after, most).await?.iter().map(wire::from_listed_blob).collect()
+                }
+                Ok(proto::ListKind::Recipes) => store
+                    .list_derivations(after, most)
+                    .await?
+                    .iter()
+                    .map(wire::from_listed_derivation)
+                    .collect(),
+                Ok(proto::ListKind::Memos) => {
+                    store.list_memos(after, most).await?.iter().map(wire::from_listed_memo).collect()
+                }
+                Err(_) => {
+                    return Err(Failure::new(Code::InvalidArgument, format!("`kind` is {kind}")));
+                }
+            };
+            Ok(proto::ListReply { listed })
+        })
+        .await
+    }
+
+    async fn find_prefix(
+        &self,
+        request: Request<proto::FindPrefixRequest>,
+    ) -> Answer<proto::FindPrefixReply> {
+        answer(async {
+            let proto::FindPrefixRequest { prefix, most } = request.into_inner();
+            self.0.check_count("most", most as usize)?;
+            let found = self.0.executor.store().find_prefix(&prefix, most as usize).await?;
+            Ok(proto::FindPrefixReply { addresses: wire::from_addresses(&found) })
+        })
+        .await
+    }
+
+    async fn remove(&self, request: Request<proto::RemoveRequest>) -> Answer<proto::RemoveReply> {
+        answer(async {
+            let address = wire::address("address", &request.get_ref().address)?;
+            let removed = self.0.executor.store().remove(&address).await?;
+            let (blob, derivation, memos) = (removed.blob, removed.derivation, removed.memos);
+            Ok(proto::RemoveReply { blob, derivation, memos })
+        })
+        .await
     }
 
     async fn functions(&self, _: Request<proto::FunctionsRequest>) -> Answer<proto::FunctionsReply> {

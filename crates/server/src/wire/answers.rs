@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use anabranch_content::{
-    CacheStats, Collect, Collected, DryRun, Exported, Health, Imported, Put, Scope, Scrubbed, Stats,
-    Unreadable,
+    CacheStats, Collect, Collected, DryRun, Exported, Health, Put, Scope, Scrubbed, Stats, Unreadable,
 };
 use anabranch_recipe::{Invalidate, Invalidated, Reach, Status};
 
@@ -173,6 +172,7 @@ pub(crate) fn exported(reply: &proto::Exported) -> Result<Exported, Bad> {
     result.derivations = reply.derivations;
     result.memos = reply.memos;
     result.bytes = reply.bytes;
+    result.names = reply.names;
     result.missing = addresses("missing", &reply.missing)?;
     Ok(result)
 }
@@ -184,19 +184,8 @@ pub(crate) fn from_exported(result: &Exported) -> proto::Exported {
         memos: result.memos,
         bytes: result.bytes,
         missing: from_addresses(&result.missing),
+        names: result.names,
     }
-}
-
-pub(crate) fn imported(reply: &proto::ImportReply) -> Imported {
-    let mut result = Imported::default();
-    result.things = reply.things;
-    result.new = reply.new;
-    result.bytes = reply.bytes;
-    result
-}
-
-pub(crate) fn from_imported(result: &Imported) -> proto::ImportReply {
-    proto::ImportReply { things: result.things, new: result.new, bytes: result.bytes }
 }
 
 /// What was asked of the store by kind stays with the server.

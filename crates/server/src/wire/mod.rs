@@ -2,14 +2,18 @@
 
 mod answers;
 mod events;
+mod inside;
 mod recipes;
 
 pub(crate) use answers::{
-    collect, collected, exported, from_collect, from_collected, from_exported, from_imported,
-    from_invalidate, from_invalidated, from_put, from_scrubbed, from_status, imported, invalidate,
-    invalidated, put, scrubbed, status,
+    collect, collected, exported, from_collect, from_collected, from_exported, from_invalidate,
+    from_invalidated, from_put, from_scrubbed, from_status, invalidate, invalidated, put, scrubbed, status,
 };
 pub(crate) use events::{from_heard, heard};
+pub(crate) use inside::{
+    from_import_record, from_imported, from_listed_blob, from_listed_derivation, from_listed_memo,
+    import_record, imported, listed_blob, listed_derivation, listed_memo, removed,
+};
 pub(crate) use recipes::{
     Part, added, draft, from_added, from_draft, from_function, from_header, from_memo, from_recipe,
     from_unknown, function, header, memo, recipe, unknown,

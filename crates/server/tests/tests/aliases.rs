@@ -265,7 +265,7 @@ async fn an_alias_is_exported_as_its_recipe() {
         archive.push(Ok::<_, std::convert::Infallible>(piece.unwrap()));
     }
     let (_other, other_deriva, other_client) = started().await;
-    other_client.import(stream::iter(archive)).await.unwrap();
+    other_client.import(stream::iter(archive), &anabranch_content::Import::default()).await.unwrap();
     assert_eq!(text(&other_client, above.address()).await.unwrap(), "LEAFLEAF");
     assert_eq!(other_deriva.get(above.address().as_bytes()).await.unwrap(), b"LEAFLEAF");
 }

@@ -186,6 +186,18 @@ async fn names() {
     assert_eq!(http.send(Method::DELETE, "/v1/refs/a%2Fname", &[], "").await.status, 204);
     assert_eq!(http.send(Method::DELETE, "/v1/refs/a%2Fname", &[], "").await.status, 404);
     assert_eq!(http.get("/v1/refs/a%2Fname", &[]).await.json()["address"], Value::Null);
+    let body = format!(r#"{{"address":"{two}"}}"#);
+    for (headers, status) in [
+        (("if-match", format!("\"{one}\"")), 412),
+        (("if-none-match", "*".to_owned()), 200),
+        (("if-none-match", "*".to_owned()), 412),
+        (("if-match", format!("\"{two}\"")), 200),
+        (("if-match", "nonsense".to_owned()), 400),
+    ] {
+        let set =
+            http.send(Method::PUT, "/v1/refs/guarded", &[JSON, (headers.0, &headers.1)], body.clone()).await;
+        assert_eq!(set.status, status, "{headers:?}");
+    }
     let wrong = http.send(Method::PUT, "/v1/refs/x", &[JSON], r#"{"address":"12"}"#).await;
     assert_eq!(
         (wrong.status, wrong.error().1),

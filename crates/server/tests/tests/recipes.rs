@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_content::{Collect, DryRun, Scope, Scrub, Value};
+use anabranch_content::{Collect, DryRun, Import, Scope, Scrub, Value};
 use anabranch_recipe::{
     Address, Draft, Event, FunctionId, Functions, Heard, Invalidate, Reach, Ref, Source, UnknownFunction,
 };
@@ -248,6 +248,7 @@ async fn archives_from_one_server_to_another() {
     let leaf = client.put(noise(3_000_000, 5)).await.unwrap().address;
     let recipe = one(&client, "identity", leaf).await;
     let value = text(&client, recipe).await.unwrap();
+    client.set_ref("copy", Some(recipe)).await.unwrap();
     let mut exporting = client.export([Target::from(recipe), Address::of(b"no").into()]).await.unwrap();
     let mut archive = Vec::new();
     while let Some(piece) = exporting.next().await {
@@ -260,15 +261,60 @@ async fn archives_from_one_server_to_another() {
     let to = other.client().await;
     let half: Vec<_> =
         archive[..2].iter().map(|piece| Ok::<_, std::io::Error>(piece.as_ref().unwrap().clone())).collect();
-    let torn = to.import(stream::iter(half)).await.unwrap_err();
+    let torn = to.import(stream::iter(half), &Import::default()).await.unwrap_err();
     assert_eq!(torn.code(), Some(Code::InvalidArgument), "{torn}");
-    let imported = to.import(stream::iter(archive)).await.unwrap();
+    let again: Vec<_> =
+        archive.iter().map(|it| Ok::<_, std::io::Error>(it.as_ref().unwrap().clone())).collect();
+    let imported = to.import(stream::iter(again), &Import::default()).await.unwrap();
     assert!(imported.things >= 3, "{imported:?}");
+    assert_eq!((imported.memos_left_out, &*imported.names[0].name), (1, "copy"));
+    assert_eq!(to.get("copy", ALL, None).await.unwrap().source, Source::Computed(1));
+    to.invalidate(recipe, &Invalidate { reach: Reach::Alone, ..Invalidate::default() }).await.unwrap();
+    let trusting = Import { trust_memos: true, label: "trusted".to_owned(), ..Import::default() };
+    let imported = to.import(stream::iter(archive), &trusting).await.unwrap();
     let got = to.get(recipe, ALL, None).await.unwrap();
     assert_eq!(got.source, Source::Memo);
     assert!(got.bytes().await.unwrap() == value);
-    let nonsense = to.import(stream::iter([Ok::<_, std::io::Error>(noise(1000, 6))])).await.unwrap_err();
+    let labels: Vec<_> = to.imports().await.unwrap().into_iter().map(|it| (it.label, it.is_whole)).collect();
+    assert_eq!(labels, [(String::new(), false), (String::new(), true), ("trusted".to_owned(), true)]);
+    let dropped = to.drop_import(&imported.id.unwrap()).await.unwrap().unwrap();
+    assert_eq!(dropped.memos, 1);
+    assert!(to.drop_import("none").await.unwrap().is_none());
+    let nonsense = to
+        .import(stream::iter([Ok::<_, std::io::Error>(noise(1000, 6))]), &Import::default())
+        .await
+        .unwrap_err();
     assert_eq!(nonsense.code(), Some(Code::InvalidArgument), "{nonsense}");
+}
+
+#[tokio::test]
+async fn names_are_set_if_they_are_as_expected() {
+    let (_server, client) = started().await;
+    let [first, second] = [Address::of(b"1"), Address::of(b"2")];
+    assert!(client.set_ref_if("job", Some(first), None).await.unwrap());
+    assert!(!client.set_ref("job", Some(first)).await.unwrap());
+    let conflict = client.set_ref_if("job", Some(second), None).await.unwrap_err();
+    assert_eq!(conflict.code(), Some(Code::Aborted), "{conflict}");
+    assert!(client.set_ref_if("job", None, Some(first)).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_look_inside_a_server() {
+    let (_server, client) = started().await;
+    let leaf = client.put("inside").await.unwrap().address;
+    let recipe = one(&client, "identity", leaf).await;
+    text(&client, recipe).await.unwrap();
+    let blobs = client.list_blobs(None, 10).await.unwrap();
+    assert_eq!(blobs.iter().map(|it| (it.address, it.size)).collect::<Vec<_>>(), [(leaf, 6)]);
+    assert_eq!(client.list_derivations(None, 10).await.unwrap()[0].address, recipe);
+    let memos = client.list_memos(None, 10).await.unwrap();
+    assert_eq!((memos[0].derivation, memos[0].output, memos[0].size), (recipe, leaf, 6));
+    assert_eq!(client.list_blobs(Some(leaf), 10).await.unwrap(), []);
+    assert_eq!(client.find_prefix(&recipe.to_string()[..7], 2).await.unwrap(), [recipe]);
+    let held = client.remove(&leaf).await.unwrap_err();
+    assert_eq!(held.code(), Some(Code::FailedPrecondition), "{held}");
+    assert!(client.remove(&recipe).await.unwrap().derivation);
+    assert_eq!(client.remove(&leaf).await.unwrap().blob, Some(6));
 }
 
 #[tokio::test]

@@ -96,7 +96,8 @@ async fn a_stream_that_stalls_is_given_up() {
     assert_eq!(failed.code(), Some(Code::DeadlineExceeded), "{failed}");
     // An import that stalls does not keep others from archives.
     let begin = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"ana"))]);
-    let mut import = pin!(client.import(begin.chain(stream::pending())));
+    let terms = anabranch_content::Import::default();
+    let mut import = pin!(client.import(begin.chain(stream::pending()), &terms));
     tokio::select! {
         import = &mut import => panic!("it is not at its end: {import:?}"),
         () = until(|| server.service.load().calls == 1) => {}

@@ -204,6 +204,10 @@ impl Driver {
                 let (at, kept) = (self.now(), self.config.history_kept);
                 answered(&mut self.model.names[name], done, Lasts::Now, |history| {
                     let mut history = history.clone();
+                    // A name that has this address already does not change.
+                    if history.last().and_then(|(_, thing)| *thing) == thing {
+                        return history;
+                    }
                     history.push((at, thing));
                     history.drain(..history.len().saturating_sub(kept));
                     history

@@ -154,7 +154,7 @@ impl Late {
         // Both ways hold it.
         match self.turn % 2 {
             0 => _ = store.pin(&derivation).await.unwrap(),
-            _ => store.name("late", Some(derivation)).await.unwrap(),
+            _ => _ = store.name("late", Some(derivation)).await.unwrap(),
         }
         let input = store.status(&Address::of(&random(1, 50))).await.unwrap();
         let there = input.blob.is_some() && store.status(&derivation).await.unwrap().derivation;

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anabranch_content::{Class, Error, Store};
+use anabranch_content::{Class, Collect, Config, Error, Store};
 use anabranch_testkit::{Crash, CrashDisk};
 
 use super::hooked::{Call, Hooked};
@@ -110,4 +110,58 @@ async fn an_index_that_cannot_be_written_stops_the_log_until_there_is_room() {
     store.close().await.unwrap();
     let store = open(&disk, &small(&hand));
     assert_eq!((store.opened().clean, store.stats().blobs), (true, put.len() as u64));
+}
+
+fn used(disk: &CrashDisk) -> u64 {
+    disk.files().iter().map(|(_, len)| len).sum()
+}
+
+/// A store on a disk that is full to the last byte, with garbage in files and in the log.
+async fn filled(reserve_bytes: u64) -> (CrashDisk, Hand, Store) {
+    let (disk, hand) = (CrashDisk::new(7), Hand::default());
+    let config = Config { reserve_bytes, touch_after: std::time::Duration::ZERO, ..small(&hand) };
+    let store = open(&disk, &config);
+    for seed in 0..200 {
+        store.put(random(seed, if seed % 4 == 0 { 3000 } else { 100 }), Class::Acknowledged).await.unwrap();
+    }
+    // The keeper makes the reserve on its own thread.
+    let has_reserve = || disk.files().iter().any(|(path, _)| path.ends_with("reserve"));
+    while reserve_bytes > 0 && !has_reserve() {
+        tokio::task::yield_now().await;
+    }
+    disk.set_capacity(used(&disk));
+    (disk, hand, store)
+}
+
+fn all() -> Collect {
+    Collect { grace: std::time::Duration::ZERO, ..Collect::default() }
+}
+
+#[tokio::test]
+async fn a_full_disk_can_be_collected_in_the_room_of_the_reserve() {
+    let (_disk, _hand, store) = filled(0).await;
+    let refused = store.collect(all()).await.unwrap_err();
+    assert!(is_full(&refused), "without a reserve: {refused:?}");
+
+    let (_disk, _hand, store) = filled(32 << 10).await;
+    let collected = store.collect(all()).await.unwrap();
+    assert!(collected.blobs >= 199, "{collected:?}");
+    // Files are removed behind the collection; the next put finds room.
+    while store.put(random(500, 1000), Class::Acknowledged).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_on_a_full_disk_closes_without_an_error_and_loses_nothing() {
+    let (disk, hand, store) = filled(0).await;
+    store.close().await.unwrap();
+    disk.set_capacity(u64::MAX);
+    let store = open(&disk, &small(&hand));
+    assert_eq!(store.opened().losses(), 0);
+    for seed in 0..200 {
+        let bytes = random(seed, if seed % 4 == 0 { 3000 } else { 100 });
+        assert_eq!(store.get(&anabranch_content::Address::of(&bytes)).await.unwrap().unwrap(), bytes);
+    }
 }

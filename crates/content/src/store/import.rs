@@ -1,0 +1,344 @@
+//! Import: reads an archive, checks it, and adds its content to the store.
+//!
+//! Blobs and derivations are verified by their own addresses, and a derivation's inputs are in its bytes. An alias is
+//! checked by the caller's function ([`Import::alias_of`]). A memo is a claim that nothing can verify but computing it
+//! again: its output must be there and have its size, and it is taken only if the caller trusts the archive
+//! ([`Import::trust_memos`]).
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use super::archive::{FRONT, OLD_FRONT, SALT, failed};
+use super::catalogue::Found;
+use super::counters::Kind;
+use super::imports::{EntryKind, Manifest, keep_written};
+use super::pipeline::Pipeline;
+use super::roots::check_name;
+use super::{Core, Store};
+use crate::facts::{Class, NameChange};
+use crate::files::Writing;
+use crate::log::{Fact, HEADER, Header, Record};
+use crate::{Address, Context, Derivation, Error, Value, Wait};
+
+/// Options of an import.
+#[derive(Clone, Debug, Default)]
+pub struct Import {
+    /// Computes the alias of a derivation, to check the aliases in an archive. Default none: an archive with aliases is
+    /// refused.
+    pub alias_of: Option<fn(&Derivation) -> Option<Address>>,
+    /// Whether to take the archive's memos: claims about outputs, which cannot be verified. A memo that is in the store
+    /// is never replaced. Default no: memos are checked and left out.
+    pub trust_memos: bool,
+    /// A label for the list of imports, such as a file name; its first 255 bytes are kept. Default empty.
+    pub label: String,
+}
+
+/// The result of an import.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Imported {
+    /// Blobs, derivations and memos in the archive.
+    pub things: u64,
+    /// Of those, the ones that were not in the store before.
+    pub new: u64,
+    /// Memos that were left out: the caller does not trust them, or the store has a memo of the same derivation.
+    pub memos_left_out: u64,
+    /// The archive's names.
+    pub names: Vec<ImportedName>,
+    /// The id in the list of imports ([`Store::imports`]); `None` if the archive was empty.
+    pub id: Option<String>,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// A name in an archive that was imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedName {
+    /// The name.
+    pub name: String,
+    /// The address it has in the archive.
+    pub address: Address,
+    /// The other address that the name has in this store, which it keeps; `None`: it points to `address` now.
+    pub taken_by: Option<Address>,
+}
+
+/// The most names in an archive.
+const NAMES_MOST: usize = 100_000;
+
+impl Store {
+    /// Adds the content of an archive to the store, durably. Names that are free are set; others stay as they are. The
+    /// import is a root, listed by [`Store::imports`], that holds its content until it is dropped. After an error, the
+    /// records before it stay, and are listed as an import too.
+    pub async fn import(&self, from: impl Read + Send + 'static, terms: Import) -> Result<Imported, Error> {
+        let result = self.in_turn(
+            |turns| &turns.archiving,
+            move |core| {
+                let from = Counted { from: io::BufReader::with_capacity(256 << 10, from), at: 0 };
+                let imported = Imported::default();
+                let (in_flight, manifest) = (HashMap::new(), Manifest::new(core));
+                Importing { core, terms, from, imported, in_flight, manifest }.run()
+            },
+        );
+        let result = self.set_free_names(result.await).await;
+        self.inner.core.count(Kind::Import, result, |imported| Some(imported.bytes))
+    }
+
+    async fn set_free_names(&self, imported: Result<Imported, Error>) -> Result<Imported, Error> {
+        let mut imported = imported?;
+        for it in &mut imported.names {
+            match self.name_if(&it.name, Some(it.address), None).await {
+                Ok(_) => {}
+                Err(Error::NameConflict { found, .. }) => {
+                    it.taken_by = found.filter(|found| *found != it.address);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(imported)
+    }
+}
+
+struct Importing<'a, R: Read> {
+    core: &'a Core,
+    terms: Import,
+    from: Counted<R>,
+    imported: Imported,
+    /// Blobs that are in flight to the log, with their lengths.
+    in_flight: HashMap<Address, u64>,
+    manifest: Manifest<'a>,
+}
+
+/// The most blobs that are remembered as in flight.
+const IN_FLIGHT_MOST: usize = 4096;
+
+/// A reader that counts its bytes.
+struct Counted<R> {
+    from: R,
+    at: u64,
+}
+
+impl<R: Read> Counted<R> {
+    fn bytes(&mut self, count: usize) -> Result<Bytes, Error> {
+        let mut bytes = vec![0; count];
+        self.from.read_exact(&mut bytes).map_err(|cause| match cause.kind() {
+            io::ErrorKind::UnexpectedEof => damaged(self.at, "it ends here"),
+            _ => failed("read", cause),
+        })?;
+        self.at += count as u64;
+        Ok(bytes.into())
+    }
+
+    /// Reads the next record; its length is checked before any memory is allocated for it.
+    fn record(&mut self) -> Result<Record, Error> {
+        let at = self.at;
+        let header =
+            Header::decode(SALT, &self.bytes(HEADER)?).ok_or_else(|| damaged(at, "no record begins here"))?;
+        let body = self.bytes(header.len)?;
+        Record::decode(&header, &body).ok_or_else(|| damaged(at, "the record that begins here is damaged"))
+    }
+}
+
+/// Contexts that begin so belonged to tables of stores of format 1, and no archive brings one in.
+const RESERVED_CONTEXT: char = '#';
+
+const WRONG_KIND: &str = "a record of a kind that archives do not have";
+
+fn damaged(at: u64, what: &str) -> Error {
+    Error::Archive { at, what: what.to_owned() }
+}
+
+impl<R: Read> Importing<'_, R> {
+    fn run(mut self) -> Result<Imported, Error> {
+        let read = self.read();
+        let kept = self.manifest.keep(&self.terms.label, read.is_ok());
+        read?;
+        self.imported.id = kept?;
+        self.imported.bytes = self.from.at;
+        Ok(self.imported)
+    }
+
+    fn read(&mut self) -> Result<(), Error> {
+        let front = self.from.bytes(FRONT.len())?;
+        if front != FRONT && front != OLD_FRONT {
+            return Err(damaged(0, "this is not an archive, or not one of this version"));
+        }
+        let mut writes = Pipeline::new(self.core);
+        loop {
+            let at = self.from.at;
+            match self.from.record()?.fact {
+                Fact::Name { name, history } if history.is_empty() => {
+                    if name == format!("{} things", self.imported.things) {
+                        break;
+                    }
+                    return Err(damaged(at, "an end that does not count the records before it"));
+                }
+                Fact::Name { name, history } if front == FRONT => self.name(at, name, &history)?,
+                Fact::File { address, len, .. } => self.large(at, address, len, &mut writes)?,
+                fact => self.small(at, fact, &mut writes)?,
+            }
+        }
+        self.imported.new += writes.settle()?;
+        for it in &self.imported.names {
+            if matches!(self.core.catalogue.find(&it.address, Wait::Yes)?, Found::Nothing) {
+                return Err(damaged(self.from.at, "a name whose address is missing"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A name, which is set once the whole archive is imported.
+    fn name(&mut self, at: u64, name: String, history: &[NameChange]) -> Result<(), Error> {
+        let [NameChange { address: Some(address), .. }] = *history else {
+            return Err(damaged(at, "a name that does not have one address"));
+        };
+        if check_name(&name).is_err() || name.parse::<Address>().is_ok() {
+            return Err(damaged(at, "a text that is not allowed as a name"));
+        }
+        if self.imported.names.len() == NAMES_MOST {
+            return Err(damaged(at, "more than 100,000 names"));
+        }
+        self.imported.names.push(ImportedName { name, address, taken_by: None });
+        Ok(())
+    }
+
+    /// A blob in a file.
+    fn large(&mut self, at: u64, address: Address, len: u64, writes: &mut Pipeline<'_>) -> Result<(), Error> {
+        let _wanted = self.core.guard.want(vec![address]);
+        self.core.room_for_blocking(writes.in_flight().saturating_add(len))?;
+        let new = self.file(at, address, len)?;
+        if !new {
+            self.refresh(&address, writes)?;
+        }
+        self.imported.new += u64::from(new);
+        self.imported.things += 1;
+        self.manifest.add(EntryKind::Blob, &address)
+    }
+
+    /// A blob, derivation or memo in a record.
+    fn small(&mut self, at: u64, fact: Fact, writes: &mut Pipeline<'_>) -> Result<(), Error> {
+        self.check(at, &fact)?;
+        self.touch(&fact);
+        self.core.room_for_blocking(writes.in_flight() + fact.size_hint() as u64)?;
+        match &fact {
+            Fact::Blob { address, bytes } => {
+                self.refresh(address, writes)?;
+                self.note_in_flight(*address, bytes.len() as u64, writes)?;
+                self.manifest.add(EntryKind::Blob, address)?;
+                writes.write(fact, Class::Acknowledged)?;
+            }
+            Fact::Memo { derivation, output, size, .. } => {
+                self.check_output(at, output, *size)?;
+                let is_free = self.core.catalogue.memo(derivation, Wait::Yes)?.is_none();
+                if self.terms.trust_memos && is_free {
+                    self.manifest.add(EntryKind::Memo, derivation)?;
+                    self.manifest.add(EntryKind::Output, output)?;
+                    writes.write_if_free(fact, Class::Acknowledged)?;
+                } else {
+                    self.imported.memos_left_out += 1;
+                }
+            }
+            Fact::Derivation { address, .. } => {
+                self.manifest.add(EntryKind::Derivation, address)?;
+                writes.write(fact, Class::Acknowledged)?;
+            }
+            _ => return Err(damaged(at, WRONG_KIND)),
+        }
+        self.imported.things += 1;
+        Ok(())
+    }
+
+    fn note_in_flight(&mut self, address: Address, len: u64, writes: &mut Pipeline<'_>) -> Result<(), Error> {
+        if self.in_flight.len() >= IN_FLIGHT_MOST {
+            writes.wait()?;
+            self.in_flight.clear();
+        }
+        self.in_flight.insert(address, len);
+        Ok(())
+    }
+
+    /// Checks that a memo's output is in the store or came before it in the archive, and has the memo's size.
+    fn check_output(&self, at: u64, output: &Address, size: u64) -> Result<(), Error> {
+        let len = match self.in_flight.get(output) {
+            Some(len) => Some(*len),
+            None => self.core.catalogue.stored_blob(output, Wait::Yes)?.map(|blob| blob.size()),
+        };
+        match len {
+            None => Err(damaged(at, "a memo whose output is missing")),
+            Some(len) if len != size => Err(damaged(at, "a memo whose size is not that of its output")),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Makes a blob that is already in the store young again, as a put does.
+    fn refresh(&self, address: &Address, writes: &mut Pipeline<'_>) -> Result<(), Error> {
+        let blob = self.core.catalogue.stored_blob(address, Wait::Yes)?;
+        match blob.filter(|blob| self.core.now().since(blob.at) >= self.core.config.touch_after) {
+            Some(blob) => writes.write(Fact::Touch { address: *address }, blob.class),
+            None => Ok(()),
+        }
+    }
+
+    /// Protects the addresses of a fact from the current collection, even if they are already in the store.
+    fn touch(&self, fact: &Fact) {
+        match fact {
+            Fact::Blob { address, .. } | Fact::Derivation { address, .. } => {
+                self.core.guard.touch(address);
+            }
+            Fact::Memo { derivation, output, .. } => {
+                self.core.guard.touch(derivation);
+                self.core.guard.touch(output);
+            }
+            _ => {}
+        }
+    }
+
+    /// Checks a fact against its address.
+    fn check(&self, at: u64, fact: &Fact) -> Result<(), Error> {
+        let holds = match fact {
+            Fact::Blob { address, bytes } => Address::of(bytes) == *address,
+            Fact::Derivation { address, alias, context, bytes } => {
+                if context.starts_with(RESERVED_CONTEXT) {
+                    return Err(damaged(at, "a derivation of a reserved context"));
+                }
+                let inputs = Value::addresses_in(bytes)
+                    .map_err(|_| damaged(at, "a description that is not a canonical encoding"))?;
+                let alias_of = self.terms.alias_of.unwrap_or(|_| None);
+                let (context, bytes) = (context.clone(), bytes.clone());
+                let derivation = Derivation { address: *address, alias: *alias, context, bytes, inputs };
+                if alias.is_some_and(|alias| alias_of(&derivation) != Some(alias)) {
+                    return Err(damaged(at, "an alias that is not the derivation's"));
+                }
+                Address::derive(Context(&derivation.context), &derivation.bytes) == *address
+            }
+            Fact::Memo { .. } => true,
+            Fact::File { .. }
+            | Fact::Touch { .. }
+            | Fact::Pin { .. }
+            | Fact::Unpin { .. }
+            | Fact::Name { .. }
+            | Fact::Remove { .. } => return Err(damaged(at, WRONG_KIND)),
+        };
+        if holds { Ok(()) } else { Err(damaged(at, "bytes that do not have the address they claim")) }
+    }
+
+    /// Imports a large blob; returns whether it is new.
+    fn file(&mut self, at: u64, address: Address, len: u64) -> Result<bool, Error> {
+        let core = self.core;
+        let number = core.next_file.fetch_add(1, Ordering::Relaxed);
+        let mut writing = Writing::begin(&core.files, number)?;
+        let mut left = len;
+        while left > 0 {
+            let piece = self.from.bytes(left.min(512 << 10) as usize)?;
+            left -= piece.len() as u64;
+            writing.write(&piece)?;
+        }
+        let written = writing.hash()?;
+        if written.name.address != address {
+            return Err(damaged(at, "bytes that do not have the address they claim"));
+        }
+        keep_written(core, written, number)
+    }
+}

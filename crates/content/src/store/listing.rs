@@ -1,0 +1,225 @@
+//! A look inside: lists blobs, derivations and memos page by page, finds addresses by their beginning, and removes
+//! single items.
+
+use super::commit::{Doomed, Order, When};
+use super::imports;
+use super::sweep::Producers;
+use super::tables::{Blob, DerivationRow, MemoRow, Row, Table};
+use super::{Core, Event, Store, lock};
+use crate::facts::{Class, Memo, RemovalReason, Time};
+use crate::log::{Removed, What};
+use crate::{Address, Error, Wait};
+
+/// A blob in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedBlob {
+    /// Its address.
+    pub address: Address,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Its class.
+    pub class: Class,
+    /// When it was put, or last put again.
+    pub at: Time,
+}
+
+/// A derivation in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedDerivation {
+    /// Its address.
+    pub address: Address,
+    /// Another address that leads to it.
+    pub alias: Option<Address>,
+    /// When it was described, or last described again.
+    pub at: Time,
+}
+
+/// The items that were removed from under an address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovedItems {
+    /// The blob's length in bytes, if a blob was removed.
+    pub blob: Option<u64>,
+    /// Whether the description of a derivation was removed.
+    pub derivation: bool,
+    /// The number of memos removed: the derivation's own, or those whose output the blob was.
+    pub memos: u64,
+}
+
+/// The fewest hex digits by which an address is found.
+const PREFIX_LEAST: usize = 4;
+
+impl Store {
+    /// Up to `most` blobs after `after`, in order of address. Intermediate values are blobs too.
+    pub async fn list_blobs(&self, after: Option<Address>, most: usize) -> Result<Vec<ListedBlob>, Error> {
+        let listed = |address, Blob { class, at, .. }, size| ListedBlob { address, size, class, at };
+        self.page(Table::Blob, after, most, move |address, row: Blob| listed(address, row, row.size())).await
+    }
+
+    /// Up to `most` derivations after `after`, in order of address.
+    pub async fn list_derivations(
+        &self,
+        after: Option<Address>,
+        most: usize,
+    ) -> Result<Vec<ListedDerivation>, Error> {
+        self.page(Table::Derivation, after, most, |address, row: DerivationRow| ListedDerivation {
+            address,
+            alias: row.alias,
+            at: row.at,
+        })
+        .await
+    }
+
+    /// Up to `most` memos after that of the derivation `after`, in order of their derivations.
+    pub async fn list_memos(&self, after: Option<Address>, most: usize) -> Result<Vec<Memo>, Error> {
+        self.page(Table::Memo, after, most, |_, row: MemoRow| row.memo).await
+    }
+
+    /// Up to `most` addresses of blobs and derivations (or their aliases) that begin with these hex digits, at least 4,
+    /// in order.
+    pub async fn find_prefix(&self, prefix: &str, most: usize) -> Result<Vec<Address>, Error> {
+        let wrong = || Error::Prefix { prefix: prefix.to_owned() };
+        if !(PREFIX_LEAST..=64).contains(&prefix.len()) {
+            return Err(wrong());
+        }
+        let digits: Option<Vec<u8>> =
+            prefix.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
+        let digits = digits.ok_or_else(wrong)?;
+        self.blocking(move |core| {
+            core.wait_for_pending()?;
+            core.find_prefix(&digits, most)
+        })
+        .await
+    }
+
+    /// Removes the blob or derivation under an address: a blob with the memos whose output it is, a derivation with its
+    /// own memo. [`Error::Held`] if a pin, a name, an import, a lease or another derivation holds it, and
+    /// [`Error::Missing`] if there is nothing to remove.
+    pub async fn remove(&self, address: &Address) -> Result<RemovedItems, Error> {
+        let address = *address;
+        self.in_turn(|turns| &turns.keeping, move |core| core.with_reserve(|| remove(core, &address))).await
+    }
+
+    async fn page<R: Row, T: Send + 'static>(
+        &self,
+        table: Table,
+        after: Option<Address>,
+        most: usize,
+        listed: impl Fn(Address, R) -> T + Send + 'static,
+    ) -> Result<Vec<T>, Error> {
+        self.blocking(move |core| {
+            if after.is_none() {
+                core.wait_for_pending()?;
+            }
+            let mut page = Vec::new();
+            for row in core.catalogue.rows(table, after)?.take(most) {
+                let (address, row) = row?;
+                page.push(listed(address, core.catalogue.decoded(&row)?));
+            }
+            Ok(page)
+        })
+        .await
+    }
+}
+
+impl Core {
+    fn find_prefix(&self, digits: &[u8], most: usize) -> Result<Vec<Address>, Error> {
+        let (pairs, half) = digits.as_chunks::<2>();
+        let bytes = pairs.iter().map(|[high, low]| high << 4 | low);
+        let mut found = Vec::new();
+        for table in [Table::Blob, Table::Derivation, Table::Alias] {
+            let prefix: Vec<u8> = std::iter::once(table as u8).chain(bytes.clone()).collect();
+            let place = prefix.len() - 1;
+            let fits =
+                |address: &Address| half.first().is_none_or(|half| address.as_bytes()[place] >> 4 == *half);
+            let mut count = 0;
+            for address in self.catalogue.addresses(&prefix)? {
+                let address = address?;
+                if fits(&address) {
+                    found.push(address);
+                    count += 1;
+                }
+                if count == most {
+                    break;
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.truncate(most);
+        Ok(found)
+    }
+
+    /// The holder of a removable item, if there is one.
+    fn holder(&self, addresses: &[Address]) -> Result<Option<String>, Error> {
+        for address in addresses {
+            if self.catalogue.pin(address, Wait::Yes)?.is_some() {
+                return Ok(Some(format!("a pin of {address}")));
+            }
+        }
+        for row in self.catalogue.names()? {
+            let row = row?;
+            if let Some(import) = imports::record(&row) {
+                if imports::holds(self, &row, addresses)? {
+                    return Ok(Some(format!("import {} ({})", import.id, import.label)));
+                }
+                continue;
+            }
+            let is_here =
+                |change: &crate::NameChange| change.address.is_some_and(|it| addresses.contains(&it));
+            let now = row.history.last().is_some_and(is_here);
+            if row.history.iter().any(is_here) {
+                let what = if now { "name" } else { "the history of name" };
+                return Ok(Some(format!("{what} {:?}", row.name)));
+            }
+        }
+        let held = self.guard.held();
+        Ok(addresses.iter().any(|address| held.contains(address)).then(|| "a run in progress".to_owned()))
+    }
+}
+
+fn remove(core: &Core, address: &Address) -> Result<RemovedItems, Error> {
+    core.wait_for_pending()?;
+    let _only = lock(&core.keeping);
+    // As in a collection: what holds the address from now on is noticed by the writer.
+    let _collecting = core.guard.begin();
+    let address = core.catalogue.alias(address, Wait::Yes)?.unwrap_or(*address);
+    let held = |holder| Error::Held { address, holder };
+    let derivation = core.catalogue.derivation(&address, Wait::Yes)?;
+    let blob = core.catalogue.stored_blob(&address, Wait::Yes)?;
+    let producers = if blob.is_some() { Producers::find(core)?.of(core, &address)? } else { Vec::new() };
+    let mut addresses = vec![address];
+    addresses.extend(derivation.and_then(|row| row.alias));
+    // The value of a held derivation is held too.
+    addresses.extend(producers.iter().map(|(row, _)| row.memo.derivation));
+    if let Some(holder) = core.holder(&addresses)? {
+        return Err(held(holder));
+    }
+    if let Some(reader) = core.catalogue.dependents(&address, None, 1)?.first() {
+        return Err(held(format!("derivation {reader}, which reads it,")));
+    }
+    let mut group = Vec::new();
+    let mut doom = |removed, row| group.push(Doomed { removed, when: When::Unwanted(row) });
+    if let Some(blob) = blob {
+        doom(Removed { address, what: What::Blob, edges: Vec::new() }, blob.encode());
+    }
+    for (row, bytes) in producers.into_iter().chain(core.catalogue.stored_memo(&address)?) {
+        doom(core.doom_memo(&row)?, bytes);
+    }
+    if let Some(row) = derivation {
+        let inputs = core.derivation(&address, Wait::Yes)?.map(|it| it.inputs).unwrap_or_default();
+        doom(Removed { address, what: What::Derivation, edges: inputs }, row.encode());
+    }
+    if group.is_empty() {
+        return Err(Error::Missing { address });
+    }
+    let why = RemovalReason::Invalidated;
+    let removed = core.submit_blocking(Order::Remove(why, vec![group]))?.removed;
+    if removed.is_empty() {
+        return Err(held("a call in progress".to_owned()));
+    }
+    core.cache.remove(&address);
+    core.tell(&Event::Removed { count: removed.len(), why });
+    core.keeper.wake();
+    let memos = removed.iter().filter(|(_, what)| matches!(what, What::Memo(_))).count() as u64;
+    Ok(RemovedItems { blob: blob.map(|blob| blob.size()), derivation: derivation.is_some(), memos })
+}
