@@ -10,6 +10,7 @@ mod file;
 mod format_1;
 mod fused;
 mod kit;
+mod memory;
 mod plain;
 mod plain_compress;
 mod plain_cuts;
