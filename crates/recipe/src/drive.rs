@@ -243,16 +243,19 @@ pub fn call(
     inputs: &[Vec<Bytes>],
     params: &Params,
 ) -> Result<Vec<Bytes>, Fault> {
-    call_within(function, inputs, params, &CallBudget::unlimited())
+    let mut output = Vec::new();
+    call_within(function, inputs, params, &CallBudget::unlimited(), |chunk| output.push(chunk))?;
+    Ok(output)
 }
 
-/// The same within a budget.
+/// The same within a budget; `take` gets the chunks of the output as they come.
 pub fn call_within(
     function: &Arc<dyn Function>,
     inputs: &[Vec<Bytes>],
     params: &Params,
     budget: &Arc<CallBudget>,
-) -> Result<Vec<Bytes>, Fault> {
+    mut take: impl FnMut(Bytes),
+) -> Result<(), Fault> {
     check(function.signature(), inputs.len(), params)?;
     let stage = Stage {
         address: anabranch_content::Address::of(b""),
@@ -263,13 +266,12 @@ pub fn call_within(
     };
     let feeds = inputs.iter().map(|chunks| Feed::of_chunks(chunks)).collect();
     let mut drive = Drive::new(smallvec::smallvec![stage], feeds, Arc::clone(budget), None);
-    let mut output = Vec::new();
     loop {
         let pause = drive.go_on().map_err(|(_, fault)| fault)?;
-        output.extend(drive.take_output());
+        drive.take_output().into_iter().for_each(&mut take);
         match pause {
             Pause::Output => {}
-            Pause::Done => return Ok(output),
+            Pause::Done => return Ok(()),
             Pause::Needs(_) => unreachable!("all chunks are in memory"),
         }
     }

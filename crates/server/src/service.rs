@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anabranch_engine::clock::Clock;
-use anabranch_recipe::Executor;
+use anabranch_recipe::{Draft, Executor};
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
@@ -198,6 +198,17 @@ impl Shared {
         names.truncate(most);
         let next = names.last().filter(|_| !is_last).map(|(name, _)| name.clone());
         Ok(Names { names, next })
+    }
+
+    /// Whether recipes have the parameters and as many inputs as their functions take. Functions that are not here are
+    /// the executor's to judge.
+    pub(crate) fn check_drafts(&self, drafts: &[Draft]) -> Result<(), Failure> {
+        for Draft { function, inputs, params } in drafts {
+            let Some(known) = self.executor.functions().get(function) else { continue };
+            anabranch_recipe::check(known.signature(), inputs.len(), params)
+                .map_err(|fault| Failure::new(Code::InvalidArgument, format!("`{function}`: {fault}")))?;
+        }
+        Ok(())
     }
 
     /// A list that is not too long for one call.

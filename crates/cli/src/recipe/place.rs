@@ -105,8 +105,11 @@ async fn client_of(folder: &Path) -> Option<Client> {
 }
 
 async fn connect(url: &str) -> Result<Client, Failure> {
-    let has_scheme = url.starts_with("http://") || url.starts_with("https://");
-    match has_scheme {
+    if url.starts_with("https://") {
+        let message = format!("--server {url}: this version has no TLS; name a server with http://");
+        return Err(Failure::Wrong(message));
+    }
+    match url.starts_with("http://") {
         true => Ok(Client::connect(url).await?),
         false => Err(Failure::Wrong(format!("--server {url}: an address looks like http://127.0.0.1:7421"))),
     }

@@ -207,7 +207,7 @@ fn a_server_tells_of_losses_and_exits_with_3() {
 
 fn http_status(url: &str) -> Json {
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
-    stream.write_all(b"GET /v1/status HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n").unwrap();
+    stream.write_all(b"GET /v1/status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()

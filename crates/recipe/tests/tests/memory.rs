@@ -81,10 +81,7 @@ fn check(function: &Arc<dyn Function>, inputs: &[Vec<Bytes>], params: &Params, w
     loop {
         claims = claims.min(MOST.saturating_sub(fixed));
         let budget = CallBudget::of_bytes(claims);
-        let (result, peak) = measured(|| call_within(function, inputs, params, &budget));
-        // The output is taken away as it comes; here it is held.
-        let output: u64 = result.iter().flatten().map(|chunk| chunk.len() as u64).sum();
-        let held = peak.saturating_sub(output);
+        let (result, held) = measured(|| call_within(function, inputs, params, &budget, drop));
         let granted = fixed + claims;
         let id = &function.signature().id;
         assert!(held <= granted + SLACK, "{id} of {what}: held {held} bytes, granted {granted}");
@@ -148,10 +145,10 @@ fn hostile() -> Vec<(&'static str, Vec<u8>)> {
     };
     let packed = |id: &str| {
         let functions = Functions::builtin();
-        let zeros = vec![vec![Bytes::from(vec![0; 16 << 20])]];
+        let zeros = vec![vec![Bytes::from(vec![0; 8 << 20])]];
         call(functions.get(&id.parse().unwrap()).unwrap(), &zeros, &Params::new()).unwrap().concat()
     };
-    const LEN: usize = 400_000;
+    const LEN: usize = 150_000;
     vec![
         ("nothing", Vec::new()),
         ("objects", listed("{\"\":0}", LEN)),
@@ -186,7 +183,8 @@ fn functions_hold_no_more_than_they_are_granted() {
             let arity = function.signature().inputs;
             let count = arity.least.max(1).min(arity.most.unwrap_or(2));
             // In one chunk, and in chunks as the store gives them.
-            for chunks in [vec![input.clone()], input.chunks(64 << 10).map(Bytes::copy_from_slice).collect()] {
+            for chunks in [vec![input.clone()], input.chunks(64 << 10).map(Bytes::copy_from_slice).collect()]
+            {
                 let inputs = vec![chunks; count];
                 check(function, &inputs, &params_of(function), what);
             }
@@ -200,7 +198,7 @@ fn compressors_hold_no_more_than_they_are_granted() {
     let functions = Functions::builtin();
     let text: Vec<u8> = (0..3_000_000_u64).map(|at| b"abcdefgh \n"[(at * at % 97 % 10) as usize]).collect();
     let inputs = vec![vec![Bytes::from(text)]];
-    for quality in 0..=11 {
+    for quality in [0, 4, 5, 9, 10, 11] {
         let function = functions.get(&"brotli_compress/1.0.0".parse().unwrap()).unwrap();
         let params = texts(&[("quality", &quality.to_string())]);
         check(function, &inputs, &params, &format!("quality {quality}"));

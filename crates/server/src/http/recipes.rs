@@ -50,6 +50,7 @@ pub(super) async fn add(
     for written in list {
         drafts.push(draft(&shared, written).await?);
     }
+    shared.check_drafts(&drafts)?;
     let added = shared.executor.add_all(&drafts, unknown).await?;
     let is_new = added.iter().any(|added| added.new);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };

@@ -38,6 +38,7 @@ impl Recipes for OfRecipes {
             let proto::AddRequest { drafts, unknown_function } = request.into_inner();
             let unknown = wire::unknown(unknown_function)?;
             let drafts: Vec<_> = drafts.into_iter().map(wire::draft).collect::<Result<_, _>>()?;
+            self.0.check_drafts(&drafts)?;
             let added = self.0.executor.add_all(&drafts, unknown).await?;
             Ok(proto::AddReply { added: added.iter().map(wire::from_added).collect() })
         })

@@ -330,3 +330,38 @@ async fn names_come_in_pages() {
     assert_eq!((page.len(), &*page[0].0, next.as_deref()), (3, "name 1", Some("name 3")));
     assert_eq!(client.refs().await.unwrap().len(), 5);
 }
+
+/// As the command line does, and not only when the value is wanted.
+#[tokio::test]
+async fn recipes_are_checked_when_they_are_added() {
+    let http = Http::start().await;
+    let leaf = http.blob("text").await;
+    for (function, params, message) in [
+        ("grep/1.0.0", json!({ "patern": "x" }), "`grep/1.0.0`: parameter `patern`: unknown; it takes"),
+        ("grep/1.0.0", json!({}), "`grep/1.0.0`: parameter `pattern`: missing"),
+        (
+            "uppercase/1.0.0",
+            json!({ "note": "x" }),
+            "`uppercase/1.0.0`: parameter `note`: unknown; it takes none",
+        ),
+    ] {
+        let body = json!({ "function": function, "inputs": [leaf], "params": params }).to_string();
+        let refused = http.post("/v1/recipes", body.clone()).await;
+        assert_eq!(refused.status, 400, "{body}");
+        assert!(refused.error().1.starts_with(message), "{}", refused.error().1);
+        let params = params.as_object().unwrap().iter().map(|(name, value)| {
+            (name.clone(), anabranch_recipe::Value::Text(value.as_str().unwrap().to_owned()))
+        });
+        let draft = anabranch_recipe::Draft {
+            function: function.parse().unwrap(),
+            inputs: vec![anabranch_recipe::Ref::Address(leaf.parse().unwrap())],
+            params: params.collect(),
+        };
+        let client = http.server.client().await;
+        let refused = client.add_all(&[draft], anabranch_recipe::UnknownFunction::Accept).await.unwrap_err();
+        assert!(refused.to_string().starts_with(message), "{refused}");
+    }
+    let body = json!({ "function": "uppercase/1.0.0", "inputs": [] }).to_string();
+    assert_eq!(http.post("/v1/recipes", body).await.status, 400, "too few inputs");
+    assert_eq!(http.server.executor.status().store.derivations, 0);
+}

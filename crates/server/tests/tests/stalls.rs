@@ -242,19 +242,19 @@ async fn a_leaf_of_the_largest_size_is_taken() {
 async fn many_recipes_are_added_in_several_calls() {
     let server = start(Settings::default()).await;
     let draft = |place: usize| Draft {
-        function: "concat/1.0.0".parse().unwrap(),
+        function: "unknown/1".parse().unwrap(),
         inputs: (0..place).map(Ref::Earlier).collect(),
         params: Params::from([("note".to_owned(), Value::Text("x".repeat(3 << 20)))]),
     };
     let drafts: Vec<Draft> = (0..7).map(draft).collect();
-    let local = server.executor.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
-    let sent = server.client().await.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
+    let local = server.executor.add_all(&drafts, UnknownFunction::Accept).await.unwrap();
+    let sent = server.client().await.add_all(&drafts, UnknownFunction::Accept).await.unwrap();
     for (local, sent) in local.iter().zip(&sent) {
         assert_eq!((local.address, sent.new, sent.dangling.len()), (sent.address, false, 0));
     }
     let beyond = Draft { inputs: vec![Ref::Earlier(7)], ..draft(0) };
     let wrong = [&drafts[..], &[beyond]].concat();
-    let refused = server.client().await.add_all(&wrong, UnknownFunction::Refuse).await.unwrap_err();
+    let refused = server.client().await.add_all(&wrong, UnknownFunction::Accept).await.unwrap_err();
     assert!(matches!(refused, ClientError::Call { code: Code::InvalidArgument, .. }), "{refused}");
 }
 

@@ -30,7 +30,7 @@ pub(super) fn add(functions: &mut Functions) {
         .nanos_per_kib(5000),
         |call| {
             let to_json = ToJson { columns: Vec::new(), begun: false, quoted: Vec::new() };
-            Ok(capped(of_records(to_json), call.max_bytes()?))
+            Ok(capped(of_records(call, to_json), call.max_bytes()?))
         },
     ));
     functions.add(Streamed(
@@ -43,7 +43,7 @@ pub(super) fn add(functions: &mut Functions) {
             "names of the header, each once: a list of texts, or one text with commas between names",
         )
         .nanos_per_kib(3000),
-        |call| Ok(of_records(Select { wanted: columns(call)?, columns: Vec::new() })),
+        |call| Ok(of_records(call, Select { wanted: columns(call)?, columns: Vec::new() })),
     ));
     functions.add(whole(
         keyed(signature(

@@ -3,7 +3,8 @@
 use bytes::{Buf, Bytes};
 use csv_core::{ReadRecordResult, Reader};
 
-use crate::function::{Fault, Kernel, Open, Out};
+use crate::budget::Claim;
+use crate::function::{Call, Fault, Kernel, Open, Out};
 use crate::functions::text::shown;
 
 /// The most bytes of a record: it is held whole.
@@ -30,11 +31,14 @@ struct Records {
     ends: Vec<usize>,
     /// How much of the two is there.
     held: (usize, usize),
+    /// The memory of a long record.
+    claim: Claim,
 }
 
 impl Records {
-    fn new() -> Records {
+    fn new(call: &Call<'_>) -> Records {
         Records {
+            claim: Claim::new(call.budget),
             reader: Reader::new(),
             start: Some(Vec::new()),
             chunk: Bytes::new(),
@@ -43,6 +47,11 @@ impl Records {
             ends: vec![0; 64],
             held: (0, 0),
         }
+    }
+
+    /// Claims the memory of the buffers: they grow by doubling, and kernels keep the names of the header.
+    fn claim_room(&mut self) -> Result<(), Fault> {
+        self.claim.grow_to(6 * self.fields.len() as u64 + 200 * self.ends.len() as u64)
     }
 
     fn push(&mut self, chunk: Bytes) {
@@ -87,13 +96,19 @@ impl Records {
                 ReadRecordResult::OutputFull if self.fields.len() >= RECORD_MOST => {
                     return Err(Fault::TooLarge { what: "a record", most: RECORD_MOST as u64 });
                 }
-                ReadRecordResult::OutputFull => self.fields.resize(self.fields.len() * 2, 0),
+                ReadRecordResult::OutputFull => {
+                    self.claim_room()?;
+                    self.fields.resize(self.fields.len() * 2, 0);
+                }
                 ReadRecordResult::OutputEndsFull if self.ends.len() >= FIELDS_MOST => {
                     let problem =
                         format!("line {}: a record has more than {FIELDS_MOST} fields", self.reader.line());
                     return Err(Fault::input(0, problem));
                 }
-                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                ReadRecordResult::OutputEndsFull => {
+                    self.claim_room()?;
+                    self.ends.resize(self.ends.len() * 2, 0);
+                }
                 ReadRecordResult::Record => {
                     let line = self.reader.line() - u64::from(fed);
                     let (bytes, fields) = std::mem::take(&mut self.held);
@@ -148,8 +163,8 @@ pub(super) trait OfRecords: Send + 'static {
 }
 
 /// The kernel that does this with each record.
-pub(super) fn of_records(each: impl OfRecords) -> Box<dyn Kernel> {
-    Box::new(Each { records: Records::new(), columns: None, each })
+pub(super) fn of_records(call: &Call<'_>, each: impl OfRecords) -> Box<dyn Kernel> {
+    Box::new(Each { records: Records::new(call), columns: None, each })
 }
 
 struct Each<T> {
