@@ -4,6 +4,8 @@ mod support;
 mod plain;
 mod text;
 mod data;
+#[cfg(test)]
+mod tests;
 
 use crate::registry::Functions;
 

@@ -1,6 +1,7 @@
 //! Tests of recipes.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod budgets;
 mod crowd;
 mod data;
 mod depth;

@@ -20,7 +20,7 @@ pub(super) fn add(functions: &mut Functions) {
             Ok(Box::new(|inputs, budget| {
                 // The places of the lines.
                 let lines = memchr::memchr_iter(b'\n', &inputs[0]).count() as u64 + 1;
-                budget.claim(lines * 2 * size_of::<&[u8]>() as u64)?;
+                budget.claim(lines * 4 * size_of::<&[u8]>() as u64)?;
                 patched(&inputs[0], &inputs[1])
             }))
         },

@@ -4,7 +4,7 @@
 //! large pattern can take long, so it runs in steps, on the lazy DFA, and asks the budget of the call in between.
 
 use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::hybrid::{BuildError, CacheError, LazyStateID};
+use regex_automata::hybrid::{CacheError, LazyStateID};
 use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::{self, NFA};
 use regex_automata::util::captures::Captures;
@@ -69,7 +69,7 @@ impl Pattern {
         if text.len() > LENGTH_MOST {
             return Err(wrong(format!("the pattern has {} bytes; it may have {LENGTH_MOST}", text.len())));
         }
-        let (hir, classes) = parse(text).map_err(|error| wrong(error.to_string()))?;
+        let (hir, classes) = parse(text).map_err(wrong)?;
         if classes > CLASSES_MOST {
             return Err(wrong(format!(
                 "the pattern has {classes} classes that hold more than ASCII, as `\\w` and `[^a]` do; it may have \
@@ -95,7 +95,7 @@ impl Pattern {
             .hybrid_cache_capacity(CACHE);
         let regex = Regex::builder().configure(config).build_from_hir(&hir).map_err(|_| large())?;
         let states = forward.states().len();
-        let dfa = |nfa, kind| stepping(nfa, kind).map_err(|error| wrong(error.to_string()));
+        let dfa = |nfa, kind| stepping(nfa, kind).map_err(wrong);
         Ok(Pattern {
             regex,
             states,
@@ -106,7 +106,7 @@ impl Pattern {
 
     /// Checks the syntax of a pattern of the parameter `name`.
     pub(super) fn check(name: &str, text: &str) -> Result<(), Fault> {
-        parse(text).map(|_| ()).map_err(|error| Fault::param(name, error.to_string()))
+        parse(text).map(|_| ()).map_err(|problem| Fault::param(name, problem))
     }
 
     /// Caches for searches.
@@ -321,24 +321,25 @@ fn next(
     at: usize,
     budget: &CallBudget,
 ) -> Result<LazyStateID, Stuck> {
-    if at % BETWEEN_CHECKS == 0 {
+    if at.is_multiple_of(BETWEEN_CHECKS) {
         budget.check().map_err(Stuck::Fault)?;
     }
     Ok(dfa.next_state(cache, state, byte)?)
 }
 
-fn stepping(nfa: NFA, kind: MatchKind) -> Result<DFA, BuildError> {
+fn stepping(nfa: NFA, kind: MatchKind) -> Result<DFA, String> {
     let config = DFA::config()
         .match_kind(kind)
         .unicode_word_boundary(true)
         .cache_capacity(CACHE)
         .skip_cache_capacity_check(true);
-    DFA::builder().configure(config).build_from_nfa(nfa)
+    DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| error.to_string())
 }
 
 /// The meaning of a pattern, and the number of its classes that hold more than ASCII.
-fn parse(text: &str) -> Result<(Hir, usize), regex_syntax::Error> {
-    let parsed = ast::parse::ParserBuilder::new().nest_limit(100).build().parse(text)?;
+fn parse(text: &str) -> Result<(Hir, usize), String> {
+    let parsed = ast::parse::ParserBuilder::new().nest_limit(100).build().parse(text);
+    let parsed = parsed.map_err(|error| error.to_string())?;
     let classes = ast::visit(&parsed, Classes(0)).unwrap_or(usize::MAX);
     // Translating a class of Unicode is what takes time.
     if classes > CLASSES_MOST {
@@ -347,7 +348,8 @@ fn parse(text: &str) -> Result<(Hir, usize), regex_syntax::Error> {
     let config = syntax::Config::new();
     let mut translator =
         regex_syntax::hir::translate::TranslatorBuilder::new().utf8(config.get_utf8()).build();
-    Ok((translator.translate(text, &parsed)?, classes))
+    let hir = translator.translate(text, &parsed).map_err(|error| error.to_string())?;
+    Ok((hir, classes))
 }
 
 /// Counts classes.

@@ -85,11 +85,13 @@ fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
     const ALLOWED: &str = "a list of texts, one or more";
     let value = &call.params["patterns"];
     let Value::List(values) = value else { return Err(unlike("patterns", ALLOWED, value)) };
-    let text = |value| match value {
-        &Value::Text(ref text) => Ok(text.as_str()),
-        other => Err(unlike("patterns", ALLOWED, other)),
-    };
-    let texts = values.iter().map(text).collect::<Result<Vec<&str>, Fault>>()?;
+    let mut texts = Vec::with_capacity(values.len());
+    for value in values {
+        match value {
+            Value::Text(text) => texts.push(text.as_str()),
+            other => return Err(unlike("patterns", ALLOWED, other)),
+        }
+    }
     if texts.is_empty() {
         return Err(unlike("patterns", ALLOWED, value));
     }
