@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
-use anabranch_text::{duration, size};
+use anabranch_text::{count, duration, size};
 use clap::Args;
 use futures_util::future::{Either, select};
 
@@ -72,12 +72,19 @@ impl Get {
                 json["output"] = got.output.to_string().into();
                 json["size"] = got.size.into();
                 json["written"] = written.into();
+                if got.cut_off > 0 {
+                    json["cut_off"] = got.cut_off.into();
+                }
                 json["micros"] = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).into();
                 return show::json(&json);
             }
             if self.output.is_some() {
                 let (size, source) = (size::format(written), show::source(got.source));
-                out::note(&format!("{size}, {source}, in {}", duration::format(took)));
+                let cut_off = match got.cut_off {
+                    0 => String::new(),
+                    recipes => format!(" ({} had equal inputs before)", count(recipes, "more recipe")),
+                };
+                out::note(&format!("{size}, {source}{cut_off}, in {}", duration::format(took)));
             }
             Ok(())
         })

@@ -19,6 +19,8 @@ pub(super) struct Got<'a> {
     pub output: Address,
     pub size: u64,
     pub source: Source,
+    /// Recipes that need not run because their inputs have the values of an earlier call, as far as that is known.
+    pub cut_off: u32,
     backend: &'a Backend,
     connection: Arc<Connection>,
     address: Address,
@@ -60,7 +62,11 @@ impl Got<'_> {
         let deadline = within.map(|within| SystemClock.now() + within);
         let (connection, body) = request(backend, address, &range, deadline).await?;
         let (output, size, source) = body.described();
-        Ok(Got { output, size, source, backend, connection, address, rest: range, deadline, body })
+        let cut_off = match &body {
+            Body::Local(got) => got.cut_off,
+            Body::Remote(_) => 0,
+        };
+        Ok(Got { output, size, source, cut_off, backend, connection, address, rest: range, deadline, body })
     }
 
     /// The next piece; nothing at the end.

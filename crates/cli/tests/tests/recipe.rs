@@ -403,6 +403,26 @@ fn graphs_are_shown_and_explained_without_computing() {
     );
 }
 
+/// A changed input that leaves a value as it was costs nothing downstream.
+#[test]
+fn a_get_tells_of_recipes_that_need_not_run() {
+    let folder = empty("recipe-cut-off");
+    let file = "[blob.sales]\nfile = \"sales.csv\"\n\
+                [recipe.oslo]\nfunction = \"grep/1.0.0\"\ninputs = [\"sales\"]\nparams = { pattern = \"Oslo\" }\n\
+                [recipe.report]\nfunction = \"sort/1.0.0\"\ninputs = [\"oslo\"]\nref = true\n";
+    std::fs::write(folder.join("report.toml"), file).unwrap();
+    let report = |sales: &str| {
+        std::fs::write(folder.join("sales.csv"), sales).unwrap();
+        assert_eq!(recipe(&folder, "add --file report.toml").code, 0);
+        let said = recipe(&folder, "get report -o report.txt");
+        assert_eq!(std::fs::read_to_string(folder.join("report.txt")).unwrap(), "Oslo 1");
+        timeless(&said.stderr)
+    };
+    assert_eq!(report("Oslo 1\nBergen 2\n"), "6 bytes, computed with 2 recipes, in TIME\n");
+    let again = "6 bytes, computed with 1 recipe (1 more recipe had equal inputs before), in TIME\n";
+    assert_eq!(report("Oslo 1\nBergen 3\n"), again);
+}
+
 #[test]
 fn the_bench_measures() {
     let folder = empty("recipe_bench");
