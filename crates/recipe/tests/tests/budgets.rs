@@ -213,3 +213,34 @@ async fn equal_values_cut_computing_off() {
     assert_eq!((source, cut_off), (Source::Computed(3), 0));
     assert_ne!(changed, after);
 }
+
+/// M2: five values that are damaged are five values that are computed again, not a value that is given up.
+#[tokio::test]
+async fn many_damaged_values_are_computed_again() {
+    let folder = std::env::temp_dir().join(format!("anabranch-recipe-damage-{}", std::process::id()));
+    // It may be left from an earlier process of this number.
+    let _ = std::fs::remove_dir_all(&folder);
+    let executor = Executor::open(&folder, Functions::builtin()).await.unwrap();
+    let mut parts = Vec::new();
+    for number in 0..5_u8 {
+        let data = leaf(&executor, vec![number; 100_000]).await;
+        parts.push(recipe(&executor, "bitwise_not", &[data]).await);
+    }
+    let all = recipe(&executor, "concat", &parts).await;
+    let value = get(&executor, all).await.unwrap();
+    for part in &parts {
+        let output = executor.store().recall(part).await.unwrap().unwrap().output.to_string();
+        let files = std::fs::read_dir(folder.join("files").join(&output[..2])).unwrap();
+        let paths = files.map(|file| file.unwrap().path());
+        let is_it = |path: &std::path::PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&output))
+        };
+        let damaged = paths.filter(is_it).inspect(|path| std::fs::write(path, vec![1; 100_000]).unwrap());
+        assert_eq!(damaged.count(), 1);
+    }
+    // Once more, from the parts.
+    executor.invalidate(&all, &Default::default()).await.unwrap();
+    assert!(get(&executor, all).await.unwrap() == value);
+    executor.store().clone().close().await.unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+}
