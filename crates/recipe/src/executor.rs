@@ -22,7 +22,7 @@ use crate::memory::CallMemory;
 use crate::pace::Pace;
 use crate::recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
 use crate::refusals::Refusals;
-use crate::registry::Functions;
+use crate::registry::{Functions, check_known};
 
 use crate::status::{Counters, Status};
 use crate::value::Computed;
@@ -199,7 +199,7 @@ impl Executor {
 
     /// Keeps a recipe; durable when answered. Its inputs may come later.
     pub async fn add(&self, recipe: &Recipe, unknown: UnknownFunction) -> Result<Added, Error> {
-        self.check_function(&recipe.function, unknown)?;
+        self.check_function(&recipe.function, &recipe.params, unknown)?;
         let described = NewDerivation::from(recipe.encode()?);
         let mut added = self.keep(&[described], &[&recipe.inputs]).await?;
         Ok(added.pop().expect("one answer for one recipe"))
@@ -213,7 +213,7 @@ impl Executor {
         let mut pace = Pace::default();
         for (place, draft) in drafts.iter().enumerate() {
             pace.step().await;
-            self.check_function(&draft.function, unknown)?;
+            self.check_function(&draft.function, &draft.params, unknown)?;
             let resolve = |input: &Ref| match *input {
                 Ref::Address(address) => Ok(address),
                 Ref::Earlier(earlier) => addresses.get(earlier).copied().ok_or_else(|| {
@@ -289,10 +289,17 @@ impl Executor {
         self.inner.events.listen()
     }
 
-    fn check_function(&self, function: &FunctionId, unknown: UnknownFunction) -> Result<(), Error> {
+    fn check_function(
+        &self,
+        function: &FunctionId,
+        params: &Params,
+        unknown: UnknownFunction,
+    ) -> Result<(), Error> {
         match self.inner.functions.get(function) {
+            Some(known) => check_known(known.signature(), params)
+                .map_err(|fault| Malformed(format!("`{function}`: {fault}")).into()),
             None if unknown == UnknownFunction::Refuse => Err(self.inner.no_such_function(function)),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -79,7 +79,7 @@ impl Executor {
         while !level.is_empty() {
             let skip = result.depth == 0 && terms.reach == Reach::DependentsAlone;
             if !skip {
-                self.find_memos(&level, terms, &mut result, &mut doomed).await?;
+                self.find_memos(&level, terms, &seen, &mut result, &mut doomed).await?;
             }
             let mut next = Vec::new();
             if terms.reach != Reach::Alone {
@@ -141,6 +141,7 @@ impl Executor {
         &self,
         level: &[Address],
         terms: &Invalidate,
+        seen: &HashSet<Address>,
         result: &mut Invalidated,
         doomed: &mut Vec<Address>,
     ) -> Result<(), Error> {
@@ -154,7 +155,7 @@ impl Executor {
                 let Some(on_values) = self.on_values(&memos[place].derivation).await? else { continue };
                 doomed.push(on_values);
                 // It may be a recipe by itself, which is then forgotten too.
-                if store.derivation(&on_values).await?.is_some() {
+                if !seen.contains(&on_values) && store.derivation(&on_values).await?.is_some() {
                     memos.extend(store.recall(&on_values).await?);
                 }
             }

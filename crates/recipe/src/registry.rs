@@ -103,26 +103,36 @@ pub(crate) fn join(mut chunks: Chunks) -> Bytes {
     }
 }
 
-/// Whether a call has what the signature asks for, as far as that can be told before its inputs are there.
+/// Checks that a call has the inputs and parameters of the signature, as far as that can be told before its inputs are
+/// there.
 pub fn check(signature: &Signature, inputs: usize, params: &Params) -> Result<(), Fault> {
+    check_known(signature, params)?;
+    check_needed(signature, inputs, params)
+}
+
+/// Checks the number of inputs, and that no parameter is missing.
+pub(crate) fn check_needed(signature: &Signature, inputs: usize, params: &Params) -> Result<(), Fault> {
     if !signature.inputs.takes(inputs) {
         return Err(Fault::Inputs { takes: signature.inputs, got: inputs });
-    }
-    let known = |name: &str| signature.params.iter().any(|param| param.name == name);
-    if let Some(name) = params.keys().find(|name| !signature.other_params && !known(name)) {
-        let names: Vec<&str> = signature.params.iter().map(|param| &*param.name).collect();
-        let has = if names.is_empty() {
-            "it takes none".to_owned()
-        } else {
-            format!("it takes {}", names.join(", "))
-        };
-        return Err(Fault::param(name, format!("unknown; {has}")));
     }
     let missing = |param: &&Param| param.needed && !params.contains_key(&*param.name);
     match signature.params.iter().find(missing) {
         Some(param) => Err(Fault::param(&param.name, format!("missing: {}", param.about))),
         None => Ok(()),
     }
+}
+
+/// Checks that the function takes all parameters. A recipe of ours that has others is not added; a function ignores
+/// those of Deriva's recipes, as Deriva does.
+pub(crate) fn check_known(signature: &Signature, params: &Params) -> Result<(), Fault> {
+    let known = |name: &str| signature.params.iter().any(|param| param.name == name);
+    let Some(name) = params.keys().find(|name| !signature.other_params && !known(name)) else {
+        return Ok(());
+    };
+    let names: Vec<&str> = signature.params.iter().map(|param| &*param.name).collect();
+    let has =
+        if names.is_empty() { "it takes none".to_owned() } else { format!("it takes {}", names.join(", ")) };
+    Err(Fault::param(name, format!("unknown; {has}")))
 }
 
 /// Whether a call could begin: also what a function itself finds wrong with its parameters.

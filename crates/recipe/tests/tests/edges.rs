@@ -282,9 +282,8 @@ async fn parameters_are_checked_where_they_are() {
     let executor = World::default().executor();
     let data = leaf(&executor, "data").await;
     let odd = recipe_of("identity", &[data]).with("color", "red");
-    let odd = executor.add(&odd, UnknownFunction::Refuse).await.unwrap().address;
-    let error = get(&executor, odd).await.unwrap_err();
-    assert!(error.to_string().ends_with("parameter `color`: unknown; it takes none"), "{error}");
+    let error = executor.add(&odd, UnknownFunction::Accept).await.unwrap_err();
+    assert_eq!(error.to_string(), "`identity/1.0.0`: parameter `color`: unknown; it takes none");
     let two = recipe(&executor, "identity", &[data, data]).await;
     let error = get(&executor, two).await.unwrap_err();
     assert!(error.to_string().ends_with("it takes 1 input, the recipe has 2"), "{error}");

@@ -47,6 +47,23 @@ async fn leaves_and_recipes_have_derivas_addresses() {
     }
 }
 
+/// D8: clients that tag their recipes work as with Deriva.
+#[tokio::test]
+async fn parameters_that_a_function_does_not_know_are_ignored() {
+    let (_server, deriva) = started().await;
+    let leaf = deriva.leaf("hello").await;
+    let tagged = PutRecipe {
+        function_name: "take".to_owned(),
+        function_version: "1.0.0".to_owned(),
+        inputs: vec![leaf],
+        params: [("bytes", "2"), ("note", "mine")]
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .into(),
+    };
+    let put: Data = deriva.call("PutRecipe", tagged).await.unwrap();
+    assert_eq!(deriva.pieces(&put.data).await.unwrap(), [b"he"]);
+}
+
 #[tokio::test]
 async fn values_come_in_pieces_and_empty_ones_in_none() {
     let (_server, deriva) = started().await;
