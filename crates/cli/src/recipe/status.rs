@@ -41,10 +41,7 @@ impl Status {
                 return show::json(&json);
             }
             let mut facts = vec![
-                (
-                    "recipes",
-                    format!("{}, {} of them with a remembered value", store.derivations, store.memos),
-                ),
+                ("recipes", format!("{}, and {} remembered values", store.derivations, store.memos)),
                 ("blobs", format!("{}, {}", store.blobs, size::format(store.blob_bytes))),
                 ("on disk", size::format(store.used_bytes)),
                 ("pins", store.pins.to_string()),
