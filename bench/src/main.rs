@@ -1,4 +1,4 @@
-//! Measures Anabranch side by side with others: `anabranch-bench engine`, `content`, `plan`, `recipe` or `dataset`; and flips bits
+//! Measures Anabranch side by side with others: `anabranch-bench engine`, `content`, `plan`, `recipe`, `dataset` or `serve`; and flips bits
 //! in the files of the store's index and its peers: `anabranch-bench flips`.
 //!
 //! Every figure is made in the same run, on the same machine, from the same graphs or bytes as its peers' and floors',
@@ -16,6 +16,7 @@ mod indexes;
 mod plan;
 mod recipe;
 mod report;
+mod serve;
 mod watch;
 
 use std::process::ExitCode;
@@ -43,9 +44,13 @@ fn main() -> ExitCode {
             let part = part.to_owned();
             on_a_deep_stack(move || recipe::bench(Some(&part)))
         }
+        ["serve"] => on_a_deep_stack(serve::bench),
+        ["serve", "floor", answer] => {
+            let answer = answer.to_owned();
+            on_a_deep_stack(move || serve::run_floor(&answer))
+        }
         _ => {
-            let whats =
-                "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART]";
+            let whats = "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART] | serve";
             eprintln!("usage: anabranch-bench [{whats} | {} | {}]", dataset::USAGE, flips::USAGE);
             ExitCode::from(2)
         }

@@ -21,11 +21,13 @@ mod embedded;
 mod by_op;
 mod offload;
 mod typescript;
+mod served;
 
 use std::io;
 use std::time::Duration;
 
-use aims::Aims;
+pub(crate) use aims::Aims;
+pub(crate) use served::ServedProject;
 use tokio::runtime::{Builder, Runtime};
 use turns::Pace;
 

@@ -38,6 +38,11 @@ fn documents_are_true_and_few() {
 }
 
 #[test]
+fn figures_were_measured() {
+    hold(anabranch_tidy::check_figures);
+}
+
+#[test]
 fn public_items_have_doc_comments() {
     hold(anabranch_tidy::check_doc_comments);
 }
