@@ -34,7 +34,8 @@ pub(crate) struct Add {
     /// The function: NAME/VERSION.
     #[arg(value_name = "FUNCTION", required_unless_present = "file")]
     function: Option<String>,
-    /// An input: an address, a name, or a file, which is put as a blob; repeat it for each input, in order.
+    /// An input: an address, the first 6 or more digits of one, a name, or a file, which is put as a blob; repeat it for
+    /// each input, in order.
     #[arg(short, long = "input", value_name = "TARGET")]
     inputs: Vec<String>,
     /// A parameter: NAME=TEXT, or NAME:=JSON.

@@ -24,7 +24,7 @@ pub(crate) struct Export {
     /// The archive; `-` is stdout.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Addresses or names; if none is given, all that pins and names lead to.
+    /// Addresses, the first 6 or more digits of them, or names; if none is given, all that pins and names lead to.
     #[arg(value_name = "TARGET")]
     targets: Vec<String>,
     #[command(flatten)]

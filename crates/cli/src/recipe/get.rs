@@ -31,7 +31,7 @@ had been acknowledged was lost (the log says what).";
 /// Writes a value.
 #[derive(Args)]
 pub(crate) struct Get {
-    /// An address or a name.
+    /// An address, the first 6 or more digits of one, or a name.
     #[arg(value_name = "TARGET")]
     target: String,
     /// Where to; stdout if not given.

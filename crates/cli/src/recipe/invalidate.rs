@@ -14,7 +14,7 @@ use crate::out;
 /// Forgets what a recipe came to.
 #[derive(Args)]
 pub(crate) struct Invalidate {
-    /// An address or a name; of a blob with --cascade, all that was made from it.
+    /// An address, the first 6 or more digits of one, or a name; of a blob with --cascade, all that was made from it.
     #[arg(value_name = "TARGET")]
     target: String,
     /// And what everything made from it came to.

@@ -9,6 +9,7 @@ mod interrupt;
 mod place;
 mod input;
 mod backend;
+mod inside;
 mod got;
 mod pour;
 mod show;
@@ -21,7 +22,11 @@ mod progress;
 mod resolve;
 mod node;
 mod tree;
+mod picture;
 mod explain;
+mod ls;
+mod du;
+mod rm;
 mod invalidate;
 mod pin;
 mod reference;
@@ -67,7 +72,16 @@ pub(crate) enum Verb {
     /// Says which recipes a get would compute, and why, without computing them.
     #[command(after_help = explain::HELP)]
     Explain(explain::Explain),
-    /// Forgets what a recipe came to, so that it is computed anew.
+    /// Lists names, recipes and blobs, with sizes, values and holders.
+    #[command(after_help = ls::HELP)]
+    Ls(ls::Ls),
+    /// Says what takes the space: by kind, and per name, pin and import.
+    #[command(after_help = du::HELP)]
+    Du(du::Du),
+    /// Removes blobs, recipes and values that nothing holds.
+    #[command(after_help = rm::HELP)]
+    Rm(rm::Rm),
+    /// Forgets the stored value of a recipe, so that it is computed again.
     #[command(after_help = STORE_EXIT_CODES)]
     Invalidate(invalidate::Invalidate),
     /// Has collection keep addresses, and all that it takes to derive them.
@@ -118,6 +132,9 @@ impl Verb {
             Verb::Resolve(resolve) => resolve.run(),
             Verb::Tree(tree) => tree.run(),
             Verb::Explain(explain) => explain.run(),
+            Verb::Ls(ls) => ls.run(),
+            Verb::Du(du) => du.run(),
+            Verb::Rm(rm) => rm.run(),
             Verb::Invalidate(invalidate) => invalidate.run(),
             Verb::Pin(pin) => pin.run(),
             Verb::Unpin(unpin) => unpin.run(),

@@ -37,7 +37,7 @@ pub(crate) struct Pins {
 /// Which addresses, and where.
 #[derive(Args)]
 struct These {
-    /// Addresses or names.
+    /// Addresses, the first 6 or more digits of them, or names.
     #[arg(value_name = "TARGET", required = true)]
     targets: Vec<String>,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::plan::utc;
 /// Says what an address is.
 #[derive(Args)]
 pub(crate) struct Resolve {
-    /// An address or a name.
+    /// An address, the first 6 or more digits of one, or a name.
     #[arg(value_name = "TARGET")]
     target: String,
     #[command(flatten)]

@@ -152,6 +152,8 @@ pub struct Header {
     /// How many recipes were computed for it, if it was computed now.
     #[prost(uint32, tag = "4")]
     pub computed: u32,
+    #[prost(uint32, tag = "5")]
+    pub cut_off: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetReply {
@@ -318,6 +320,8 @@ pub struct SetRefRequest {
     /// Set: the name changes only if it means this now; else the call is ABORTED.
     #[prost(message, optional, tag = "3")]
     pub expected: ::core::option::Option<ExpectedRef>,
+    #[prost(bool, tag = "4")]
+    pub forget: bool,
 }
 /// What a name is expected to mean.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -623,6 +627,8 @@ pub struct FindPrefixReply {
 pub struct RemoveRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub address: ::prost::bytes::Bytes,
+    #[prost(bool, tag = "2")]
+    pub dry_run: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RemoveReply {
@@ -633,6 +639,82 @@ pub struct RemoveReply {
     pub derivation: bool,
     #[prost(uint64, tag = "3")]
     pub memos: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UsageRequest {
+    #[prost(uint32, tag = "1")]
+    pub most: u32,
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    pub addresses: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Space {
+    #[prost(uint64, tag = "1")]
+    pub blobs: u64,
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
+    #[prost(uint64, tag = "3")]
+    pub recipes: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Import {
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub label: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Root {
+    #[prost(oneof = "root::Of", tags = "1, 2, 3, 4")]
+    pub of: ::core::option::Option<root::Of>,
+}
+pub mod root {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Of {
+        #[prost(string, tag = "1")]
+        Name(::prost::alloc::string::String),
+        #[prost(bytes, tag = "2")]
+        Pin(::prost::bytes::Bytes),
+        #[prost(string, tag = "3")]
+        History(::prost::alloc::string::String),
+        #[prost(message, tag = "4")]
+        Import(super::Import),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RootSpace {
+    #[prost(message, optional, tag = "1")]
+    pub root: ::core::option::Option<Root>,
+    #[prost(message, optional, tag = "2")]
+    pub reached: ::core::option::Option<Space>,
+    #[prost(message, optional, tag = "3")]
+    pub alone: ::core::option::Option<Space>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Holder {
+    #[prost(message, optional, tag = "1")]
+    pub root: ::core::option::Option<Root>,
+    #[prost(bool, tag = "2")]
+    pub is_shared: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UsageReply {
+    #[prost(message, optional, tag = "1")]
+    pub put: ::core::option::Option<Space>,
+    #[prost(message, optional, tag = "2")]
+    pub computed: ::core::option::Option<Space>,
+    #[prost(uint64, tag = "3")]
+    pub recipes: u64,
+    #[prost(uint64, tag = "4")]
+    pub memos: u64,
+    #[prost(message, optional, tag = "5")]
+    pub held: ::core::option::Option<Space>,
+    #[prost(uint64, tag = "6")]
+    pub roots_count: u64,
+    #[prost(message, repeated, tag = "7")]
+    pub roots: ::prost::alloc::vec::Vec<RootSpace>,
+    #[prost(message, repeated, tag = "8")]
+    pub holders: ::prost::alloc::vec::Vec<Holder>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FunctionsRequest {}
@@ -1577,6 +1659,28 @@ pub mod recipes_client {
                 .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "Remove"));
             self.inner.unary(req, path, codec).await
         }
+        /// Usages one blob or recipe that nothing holds.
+        pub async fn usage(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UsageRequest>,
+        ) -> std::result::Result<tonic::Response<super::UsageReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/anabranch.recipe.v1.Recipes/Usage",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "Usage"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The functions that recipes may name.
         pub async fn functions(
             &mut self,
@@ -1789,6 +1893,11 @@ pub mod recipes_server {
             &self,
             request: tonic::Request<super::RemoveRequest>,
         ) -> std::result::Result<tonic::Response<super::RemoveReply>, tonic::Status>;
+        /// Usages one blob or recipe that nothing holds.
+        async fn usage(
+            &self,
+            request: tonic::Request<super::UsageRequest>,
+        ) -> std::result::Result<tonic::Response<super::UsageReply>, tonic::Status>;
         /// The functions that recipes may name.
         async fn functions(
             &self,
@@ -2839,6 +2948,49 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RemoveSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/anabranch.recipe.v1.Recipes/Usage" => {
+                    #[allow(non_camel_case_types)]
+                    struct UsageSvc<T: Recipes>(pub Arc<T>);
+                    impl<T: Recipes> tonic::server::UnaryService<super::UsageRequest>
+                    for UsageSvc<T> {
+                        type Response = super::UsageReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UsageRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Recipes>::usage(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UsageSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
