@@ -18,17 +18,17 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-stdout: the recipe's address; of a file, a table of names and addresses. Nothing is computed yet.
+stdout: the recipe's address; of a file, a table of names and addresses. Nothing is computed.
 
   anabranch recipe add concat/1.0.0 -i title -i story --ref page
   anabranch recipe add hmac_sha256/1.0.0 -i page -p key=c0ffee   # = takes text
   anabranch recipe add take/1.0.0 -i page -p bytes:=10           # := takes JSON
   anabranch recipe add --file graph.toml                         # blobs and recipes by name
 
-Exit codes: 0 kept, durably; 1 refused or failed; 2 wrong usage; 3 kept, but data that had been
+Exit codes: 0 stored durably; 1 refused or failed; 2 wrong usage; 3 stored, but data that had been
 acknowledged before was lost (the log says what).";
 
-/// Keeps recipes.
+/// Stores recipes.
 #[derive(Args)]
 pub(crate) struct Add {
     /// The function: NAME/VERSION.
@@ -41,7 +41,7 @@ pub(crate) struct Add {
     /// A parameter: NAME=TEXT, or NAME:=JSON.
     #[arg(short, long = "param", value_name = "NAME=TEXT", value_parser = param)]
     params: Vec<(String, Value)>,
-    /// A recipe file, TOML or YAML: all of its blobs and recipes are kept at once.
+    /// A recipe file, TOML or YAML: all of its blobs and recipes are stored at once.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["function", "inputs", "params", "reference"])]
     file: Option<PathBuf>,
     /// A named reference for the recipe.
@@ -50,7 +50,7 @@ pub(crate) struct Add {
     /// Lets a recipe file name files outside of its folder.
     #[arg(long, requires = "file")]
     allow_files_outside: bool,
-    /// Keeps recipes whose function is not known, too.
+    /// Stores recipes whose function is not known, too.
     #[arg(long)]
     allow_unknown: bool,
     #[command(flatten)]

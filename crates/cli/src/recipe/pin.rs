@@ -10,14 +10,14 @@ use super::show;
 use crate::failure::Failure;
 use crate::out;
 
-/// Has collection keep addresses.
+/// Pins addresses.
 #[derive(Args)]
 pub(crate) struct Pin {
     #[command(flatten)]
     these: These,
 }
 
-/// Lets pinned addresses go.
+/// Removes pins.
 #[derive(Args)]
 pub(crate) struct Unpin {
     #[command(flatten)]

@@ -11,19 +11,19 @@ use crate::out;
 use crate::plan::utc;
 use crate::table::Table;
 
-/// What to do with named references.
+/// The verbs of names.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Has a name mean an address from now on.
+    /// Points a name to an address.
     #[command(after_help = STORE_EXIT_CODES)]
     Set(Set),
-    /// Prints what a name means.
+    /// Prints the address of a name.
     #[command(after_help = STORE_EXIT_CODES)]
     Get(OfName),
     /// Lists all names.
     #[command(after_help = STORE_EXIT_CODES)]
     List(List),
-    /// Lists what a name has meant, newest first.
+    /// Lists the addresses that a name has had, newest first.
     #[command(after_help = STORE_EXIT_CODES)]
     History(OfName),
     /// Drops a name; its history stays, and holds what it has, unless --history is given.
@@ -31,7 +31,7 @@ pub(crate) enum Verb {
     Drop(DropName),
 }
 
-/// Has a name mean an address.
+/// Points a name to an address.
 #[derive(Args)]
 pub(crate) struct Set {
     /// The name.
@@ -39,8 +39,8 @@ pub(crate) struct Set {
     /// An address, the first 6 or more digits of one, or another name for one.
     #[arg(value_name = "TARGET")]
     target: String,
-    /// Sets the name only if it means this now: an address, or `none` if it must not be set. Else it stays, and the exit
-    /// code is 1.
+    /// Sets the name only if it points to this now: a target, or `none` if it must not be set. Else it stays, and the
+    /// exit code is 1.
     #[arg(long, value_name = "OLD|none")]
     if_is: Option<String>,
     #[command(flatten)]

@@ -11,7 +11,7 @@ pub mod target {
     pub enum Of {
         #[prost(bytes, tag = "1")]
         Address(::prost::bytes::Bytes),
-        /// A name that means an address; 64 hex digits are an address, too.
+        /// A name that means an address; 64 hex digits are an address, too, and so are 6 or more of its first ones.
         #[prost(string, tag = "2")]
         Name(::prost::alloc::string::String),
     }
@@ -152,6 +152,7 @@ pub struct Header {
     /// How many recipes were computed for it, if it was computed now.
     #[prost(uint32, tag = "4")]
     pub computed: u32,
+    /// How many recipes need not run because their inputs have the values of an earlier call.
     #[prost(uint32, tag = "5")]
     pub cut_off: u32,
 }
@@ -320,6 +321,7 @@ pub struct SetRefRequest {
     /// Set: the name changes only if it means this now; else the call is ABORTED.
     #[prost(message, optional, tag = "3")]
     pub expected: ::core::option::Option<ExpectedRef>,
+    /// Drops the name with its history, which then holds nothing any more. For use without an address.
     #[prost(bool, tag = "4")]
     pub forget: bool,
 }
@@ -627,12 +629,13 @@ pub struct FindPrefixReply {
 pub struct RemoveRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub address: ::prost::bytes::Bytes,
+    /// Only say what would be removed.
     #[prost(bool, tag = "2")]
     pub dry_run: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RemoveReply {
-    /// Bytes of the blob that was removed.
+    /// Bytes of the blob that was removed: that of the address, or the value of its recipe.
     #[prost(uint64, optional, tag = "1")]
     pub blob: ::core::option::Option<u64>,
     #[prost(bool, tag = "2")]
@@ -642,12 +645,15 @@ pub struct RemoveReply {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UsageRequest {
+    /// Count the space of so many holders, those that hold the most bytes alone; at most 100,000.
     #[prost(uint32, tag = "1")]
     pub most: u32,
+    /// Name the holders of these addresses.
     #[prost(bytes = "bytes", repeated, tag = "2")]
     pub addresses: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+/// Items and their bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Space {
     #[prost(uint64, tag = "1")]
     pub blobs: u64,
@@ -663,11 +669,13 @@ pub struct Import {
     #[prost(string, tag = "2")]
     pub label: ::prost::alloc::string::String,
 }
+/// A holder of items: a name, a pin, the addresses that a name had before, or an import.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Root {
     #[prost(oneof = "root::Of", tags = "1, 2, 3, 4")]
     pub of: ::core::option::Option<root::Of>,
 }
+/// Nested message and enum types in `Root`.
 pub mod root {
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Of {
@@ -685,34 +693,42 @@ pub mod root {
 pub struct RootSpace {
     #[prost(message, optional, tag = "1")]
     pub root: ::core::option::Option<Root>,
+    /// Everything that it leads to; not set if that was not counted.
     #[prost(message, optional, tag = "2")]
     pub reached: ::core::option::Option<Space>,
+    /// The items that no other root leads to.
     #[prost(message, optional, tag = "3")]
     pub alone: ::core::option::Option<Space>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Holder {
+    /// The first root that leads to the item; not set: none does.
     #[prost(message, optional, tag = "1")]
     pub root: ::core::option::Option<Root>,
+    /// Another root leads to it too.
     #[prost(bool, tag = "2")]
     pub is_shared: bool,
 }
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct UsageReply {
+    /// Blobs that were put.
     #[prost(message, optional, tag = "1")]
     pub put: ::core::option::Option<Space>,
+    /// Blobs that were computed.
     #[prost(message, optional, tag = "2")]
     pub computed: ::core::option::Option<Space>,
     #[prost(uint64, tag = "3")]
     pub recipes: u64,
     #[prost(uint64, tag = "4")]
     pub memos: u64,
+    /// Everything that a root leads to.
     #[prost(message, optional, tag = "5")]
     pub held: ::core::option::Option<Space>,
     #[prost(uint64, tag = "6")]
     pub roots_count: u64,
     #[prost(message, repeated, tag = "7")]
     pub roots: ::prost::alloc::vec::Vec<RootSpace>,
+    /// One for each address of the request.
     #[prost(message, repeated, tag = "8")]
     pub holders: ::prost::alloc::vec::Vec<Holder>,
 }
@@ -1659,7 +1675,7 @@ pub mod recipes_client {
                 .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "Remove"));
             self.inner.unary(req, path, codec).await
         }
-        /// Usages one blob or recipe that nothing holds.
+        /// What takes the space, and which names, pins and imports hold it.
         pub async fn usage(
             &mut self,
             request: impl tonic::IntoRequest<super::UsageRequest>,
@@ -1893,7 +1909,7 @@ pub mod recipes_server {
             &self,
             request: tonic::Request<super::RemoveRequest>,
         ) -> std::result::Result<tonic::Response<super::RemoveReply>, tonic::Status>;
-        /// Usages one blob or recipe that nothing holds.
+        /// What takes the space, and which names, pins and imports hold it.
         async fn usage(
             &self,
             request: tonic::Request<super::UsageRequest>,
