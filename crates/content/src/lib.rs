@@ -178,8 +178,8 @@ pub use error::Error;
 pub use facts::{Class, Cost, Derivation, Gone, Memo, NameChange, RemovalReason, Time};
 pub use memory::Memory;
 pub use store::{
-    AddressStatus, Collect, Collected, Config, DroppedImport, DryRun, Event, Exported, Health, Import,
-    ImportRecord, Imported, ImportedName, Lease, ListedBlob, ListedDerivation, Listener, Lookup,
-    NewDerivation, NewMemo, Opened, Operation, Outcome, Put, Reader, RemovedItems, Scope, Scrub, Scrubbed,
-    Stats, Store, Unreadable, Writer,
+    AddressStatus, Collect, Collected, Config, DroppedImport, DryRun, Event, Exported, Health, Holder,
+    Import, ImportRecord, Imported, ImportedName, Lease, ListedBlob, ListedDerivation, Listener, Lookup,
+    NewDerivation, NewMemo, Opened, Operation, Outcome, Put, Reader, RemovedItems, Root, RootSpace, Scope,
+    Scrub, Scrubbed, Space, Stats, Store, Unreadable, Usage, Writer,
 };

@@ -126,6 +126,7 @@ mod engine;
 mod run;
 pub mod flow;
 pub mod timeline;
+pub mod diagram;
 pub mod progress;
 pub mod metrics;
 

@@ -6,6 +6,7 @@ use anabranch_content::{Address, Gone};
 use anabranch_engine::admission::Refused;
 use anabranch_engine::retry::Classified;
 
+use crate::executor::{SHORT_ADDRESS_LEAST, is_short_address};
 use crate::function::Fault;
 use crate::recipe::{FunctionId, Malformed};
 
@@ -29,11 +30,19 @@ pub enum Error {
         /// The address.
         address: Address,
     },
-    /// Nothing has this name.
-    #[error("nothing is named {name:?}, and it is not an address of 64 hex digits")]
+    /// Nothing has this name, and no address begins with it.
+    #[error("nothing is named {name:?}, and {}", NotAnAddress(.name))]
     NoSuchName {
         /// The name.
         name: String,
+    },
+    /// Several addresses begin with these digits.
+    #[error("{prefix:?} is the beginning of several addresses: {}; give more digits", Listed(.matches))]
+    Ambiguous {
+        /// The digits.
+        prefix: String,
+        /// The addresses, or the first of them.
+        matches: Vec<Address>,
     },
     /// A recipe names a function that is not here.
     #[error("function `{function}` is not known here{}", Near(.near))]
@@ -133,6 +142,30 @@ struct Went(Option<Gone>);
 impl fmt::Display for Went {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |gone| write!(out, "; it was {}", gone.why))
+    }
+}
+
+struct NotAnAddress<'a>(&'a str);
+
+impl fmt::Display for NotAnAddress<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match is_short_address(self.0) {
+            true => out.write_str("no address here begins with it"),
+            false => {
+                write!(out, "it is not an address: 64 hex digits, or its first {SHORT_ADDRESS_LEAST} or more")
+            }
+        }
+    }
+}
+
+struct Listed<'a>(&'a [Address]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, address) in self.0.iter().enumerate() {
+            write!(out, "{}{address}", if at == 0 { "" } else { ", " })?;
+        }
+        Ok(())
     }
 }
 

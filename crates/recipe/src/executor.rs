@@ -86,6 +86,17 @@ pub(crate) struct Inner {
     pub counters: Counters,
 }
 
+/// The fewest hex digits by which [`Executor::find`] finds an address.
+pub const SHORT_ADDRESS_LEAST: usize = 6;
+
+/// The most addresses that an error lists.
+const MATCHES_MOST: usize = 10;
+
+/// Whether a text looks like the beginning of an address.
+pub(crate) fn is_short_address(text: &str) -> bool {
+    (SHORT_ADDRESS_LEAST..64).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
 /// What to do with a recipe whose function is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownFunction {
@@ -267,16 +278,29 @@ impl Executor {
         }
     }
 
-    /// What a text means: an address, or a name for one.
+    /// The address that a text means: an address, a name for one, or the beginning of one, at least
+    /// [`SHORT_ADDRESS_LEAST`] hex digits. A name wins over the beginning of an address.
     pub async fn find(&self, text: &str) -> Result<Address, Error> {
         if let Ok(address) = text.parse() {
             return Ok(address);
         }
-        let named = match self.inner.store.named(text).await {
+        let store = &self.inner.store;
+        let named = match store.named(text).await {
             Err(anabranch_content::Error::Name { .. }) => None,
             other => other?,
         };
-        named.ok_or_else(|| Error::NoSuchName { name: text.to_owned() })
+        if let Some(address) = named {
+            return Ok(address);
+        }
+        let none = || Error::NoSuchName { name: text.to_owned() };
+        if !is_short_address(text) {
+            return Err(none());
+        }
+        match &store.find_prefix(text, MATCHES_MOST).await?[..] {
+            [] => Err(none()),
+            [address] => Ok(*address),
+            several => Err(Error::Ambiguous { prefix: text.to_owned(), matches: several.to_vec() }),
+        }
     }
 
     /// How much there is and what was done, at the cost of reading a few counters.

@@ -71,7 +71,7 @@ pub use deriva::{Deriva, Theirs};
 pub use drive::{call, call_within};
 pub use error::Error;
 pub use events::{Event, Heard, Listener};
-pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};
+pub use executor::{Added, Config, Draft, Executor, Ref, SHORT_ADDRESS_LEAST, UnknownFunction};
 pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, FilesOutside, RecipeFile};
 pub use function::{
     Arity, BeginCost, Call, Chunks, Fault, Function, Holds, Kernel, MemoryNeed, Open, Out, Param, Signature,

@@ -79,7 +79,7 @@ pub(crate) fn status_of(error: &Error) -> Code {
     match error {
         Error::NotFound { .. } | Error::NoSuchName { .. } => Code::NotFound,
         Error::NotARecipe { .. } | Error::NoSuchFunction { .. } => Code::FailedPrecondition,
-        Error::Malformed(_) => Code::InvalidArgument,
+        Error::Malformed(_) | Error::Ambiguous { .. } => Code::InvalidArgument,
         Error::Function { fault, .. } => match fault {
             Fault::Inputs { .. } | Fault::Param { .. } | Fault::Input { .. } => Code::InvalidArgument,
             Fault::TooLarge { .. } | Fault::TooLong { .. } | Fault::Memory { .. } => Code::ResourceExhausted,

@@ -18,29 +18,30 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-stdout: the recipe's address; of a file, a table of names and addresses. Nothing is computed yet.
+stdout: the recipe's address; of a file, a table of names and addresses. Nothing is computed.
 
   anabranch recipe add concat/1.0.0 -i title -i story --ref page
   anabranch recipe add hmac_sha256/1.0.0 -i page -p key=c0ffee   # = takes text
   anabranch recipe add take/1.0.0 -i page -p bytes:=10           # := takes JSON
   anabranch recipe add --file graph.toml                         # blobs and recipes by name
 
-Exit codes: 0 kept, durably; 1 refused or failed; 2 wrong usage; 3 kept, but data that had been
+Exit codes: 0 stored durably; 1 refused or failed; 2 wrong usage; 3 stored, but data that had been
 acknowledged before was lost (the log says what).";
 
-/// Keeps recipes.
+/// Stores recipes.
 #[derive(Args)]
 pub(crate) struct Add {
     /// The function: NAME/VERSION.
     #[arg(value_name = "FUNCTION", required_unless_present = "file")]
     function: Option<String>,
-    /// An input: an address, a name, or a file, which is put as a blob; repeat it for each input, in order.
+    /// An input: an address, the first 6 or more digits of one, a name, or a file, which is put as a blob; repeat it for
+    /// each input, in order.
     #[arg(short, long = "input", value_name = "TARGET")]
     inputs: Vec<String>,
     /// A parameter: NAME=TEXT, or NAME:=JSON.
     #[arg(short, long = "param", value_name = "NAME=TEXT", value_parser = param)]
     params: Vec<(String, Value)>,
-    /// A recipe file, TOML or YAML: all of its blobs and recipes are kept at once.
+    /// A recipe file, TOML or YAML: all of its blobs and recipes are stored at once.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["function", "inputs", "params", "reference"])]
     file: Option<PathBuf>,
     /// A named reference for the recipe.
@@ -49,7 +50,7 @@ pub(crate) struct Add {
     /// Lets a recipe file name files outside of its folder.
     #[arg(long, requires = "file")]
     allow_files_outside: bool,
-    /// Keeps recipes whose function is not known, too.
+    /// Stores recipes whose function is not known, too.
     #[arg(long)]
     allow_unknown: bool,
     #[command(flatten)]

@@ -11,6 +11,7 @@ use super::at::{At, Missing};
 use super::backend::Backend;
 use super::input::Input;
 use super::pour::Sink;
+use super::progress::Meter;
 use super::{pin, pour, show};
 use crate::args::STORE_EXIT_CODES;
 use crate::failure::Failure;
@@ -24,24 +25,24 @@ pub(crate) struct Export {
     /// The archive; `-` is stdout.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Addresses or names; if none is given, all that pins and names lead to.
+    /// Addresses, the first 6 or more digits of them, or names; if none is given, all that pins and names lead to.
     #[arg(value_name = "TARGET")]
     targets: Vec<String>,
     #[command(flatten)]
     at: At,
-    /// What was written, as JSON on stdout.
+    /// The counts, as JSON on stdout.
     #[arg(long)]
     json: bool,
 }
 
-/// Brings in an archive.
+/// Adds the content of an archive.
 #[derive(Args)]
 pub(crate) struct Import {
     /// The archive; `-` is stdin.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Takes the archive's memos, too: claims of what recipes came to, which cannot be checked without computing. A memo
-    /// that is there stays.
+    /// Takes the archive's memos too: claims about the values of recipes, which cannot be checked without computing. A
+    /// memo that is there stays.
     #[arg(long)]
     trust_memos: bool,
     /// The import's label in `recipe imports`; the file's name if not given.
@@ -107,12 +108,14 @@ async fn export_spooled(
     let spool = pour::spool_file(near).map_err(failed)?;
     let exported = backend.export(addresses, &|| pour::emptied(&spool).map_err(failed)).await?;
     let mut archive = pour::rewound(&spool).map_err(failed)?;
+    let mut meter = Meter::new("writing", Some(exported.bytes));
     loop {
         let chunk = pour::chunk(&mut archive).map_err(failed)?;
         if chunk.is_empty() {
             return Ok(exported);
         }
         sink.write(&chunk)?;
+        meter.add(chunk.len());
     }
 }
 
@@ -141,7 +144,7 @@ impl Import {
                 let memos = count(imported.memos_left_out, "memo");
                 out::note(&format!("{memos} left out; `--trust-memos` takes them without computing"));
             }
-            let (things, size) = (count(imported.things, "thing"), size::format(imported.bytes));
+            let (things, size) = (count(imported.things, "item"), size::format(imported.bytes));
             let id = imported.id.map(|id| format!("; import {id} holds them")).unwrap_or_default();
             out::note(&format!("{things}, {} of them new: {size}{id}", imported.new));
             Ok(())
@@ -174,10 +177,10 @@ pub(crate) struct Imports {
     json: bool,
 }
 
-/// What to do with an import.
+/// The verbs of imports.
 #[derive(Subcommand)]
 enum ImportsVerb {
-    /// Drops an import: forgets the memos it brought, and lets collection take what nothing else holds.
+    /// Drops an import: forgets the memos it brought, and lets collection remove what nothing else holds.
     #[command(after_help = STORE_EXIT_CODES)]
     Drop(DropImport),
 }

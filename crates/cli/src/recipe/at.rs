@@ -14,7 +14,7 @@ use super::place::Place;
 use crate::failure::Failure;
 use crate::wait;
 
-/// Where recipes are kept.
+/// The store or server that a command works on.
 #[derive(Args)]
 pub(crate) struct At {
     #[command(flatten)]

@@ -64,7 +64,10 @@ impl Backend {
     }
 
     /// Makes a call, again and again if the owner of the store ends before it answers.
-    async fn call<T>(&self, attempt: impl AsyncFn(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(super) async fn call<T>(
+        &self,
+        attempt: impl AsyncFn(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         Ok(self.call_on(attempt).await?.1)
     }
 
@@ -149,7 +152,7 @@ impl Backend {
         .await
     }
 
-    /// The address that a text means: an address, or a name for one.
+    /// The address that a text means: an address, the beginning of one, or a name.
     pub(super) async fn find(&self, text: &str) -> Result<Address, Failure> {
         match self.look_up(text).await? {
             Some(address) => Ok(address),
@@ -182,11 +185,13 @@ impl Backend {
         let help = match near {
             Some(near) => format!("did you mean {}?", quote(near)),
             None => {
-                "`anabranch recipe ref list` lists names; entries of recipe files have one with `ref = true`"
+                "`anabranch recipe ls` lists names and addresses; entries of recipe files have a name with \
+                     `ref = true`"
                     .to_owned()
             }
         };
-        Failure::of(format!("nothing is named {text:?}, and it is not an address of 64 hex digits; {help}"))
+        let error = Error::NoSuchName { name: text.to_owned() };
+        Failure::of(format!("{error}; {help}"))
     }
 
     /// The addresses that several texts mean.

@@ -13,8 +13,9 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-Pins, names and imports are kept, with all that it takes to derive them; so is whatever is younger
-than the grace period. `recipe imports drop ID` lets go of what an archive brought.
+Keeps pins, names and imports, with everything needed to derive them, and all items younger than the
+grace period. `recipe du` says what holds the space; `recipe imports drop ID` and `recipe ref drop NAME
+--history` drop holders.
 
   anabranch recipe collect --dry-run --detail
   anabranch recipe collect --grace 0 --keep-recipes
@@ -25,25 +26,25 @@ Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 done, but data that had been ackn
 /// Removes what nothing holds.
 #[derive(Args)]
 pub(crate) struct Collect {
-    /// Younger things stay, held or not: 30s, 5m, 24h, 0.
+    /// Younger items stay, held or not: 30s, 5m, 24h, 0.
     #[arg(long, value_name = "TIME", value_parser = duration::parse, default_value = "5m")]
     grace: Duration,
-    /// Says what would go, and removes nothing.
+    /// Shows what would be removed, and removes nothing.
     #[arg(long)]
     dry_run: bool,
-    /// All recipes stay, and what they read and came to.
+    /// Keeps all recipes, their inputs and their values.
     #[arg(long, conflicts_with = "derivable")]
     keep_recipes: bool,
-    /// Only what can be computed again goes.
+    /// Removes only values that can be computed again.
     #[arg(long)]
     derivable: bool,
-    /// Stops when the store has no more than so many bytes.
+    /// Stops when the store has no more than N bytes.
     #[arg(long, value_name = "N")]
     until_bytes: Option<u64>,
-    /// Removes at most so many things.
+    /// Removes at most N items.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     most: usize,
-    /// Lists what goes, up to 10000 addresses.
+    /// Lists the removed addresses, up to 10000.
     #[arg(long)]
     detail: bool,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! `anabranch recipe explain`.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use anabranch_content::Address;
 use anabranch_recipe::Functions;
@@ -11,6 +12,7 @@ use serde_json::json;
 use super::at::{At, Missing};
 use super::backend::Backend;
 use super::node::{Node, Value};
+use super::picture::Picture;
 use super::show;
 use crate::failure::Failure;
 use crate::out;
@@ -21,6 +23,7 @@ stdout: the recipes that a get would compute now, in an order in which they coul
 why. stderr: a summary, and the reasons for which the get would fail. Nothing is computed.
 
   anabranch recipe explain page
+  anabranch recipe explain page --svg page.svg     # draws the graph
 
 Exit codes: 0 fine, also if the get would fail; 1 not found or failed; 2 wrong usage; 3 fine, but data
 that had been acknowledged was lost (the log says what).";
@@ -28,9 +31,18 @@ that had been acknowledged was lost (the log says what).";
 /// Says what a get would compute.
 #[derive(Args)]
 pub(crate) struct Explain {
-    /// An address or a name.
+    /// An address, the first 6 or more digits of one, or a name.
     #[arg(value_name = "TARGET")]
     target: String,
+    /// Draws the graph: which values are stored, and which a get would compute.
+    #[arg(long, value_name = "FILE.svg")]
+    svg: Option<PathBuf>,
+    /// The same as a page, with a table of the nodes.
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
+    /// The most boxes of the picture; those nearest to the target are drawn.
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    draw: u32,
     #[command(flatten)]
     at: At,
     /// As JSON.
@@ -64,6 +76,7 @@ impl Explain {
         self.at.run(Missing::Refuse, async |backend| {
             let root = backend.find(&self.target).await?;
             let work = find_work(backend, root).await?;
+            self.draw(backend, root).await?;
             if self.json {
                 let step = |step: &Step| {
                     json!({"address": step.address.to_string(), "function": step.function, "why": step.why})
@@ -89,6 +102,27 @@ impl Explain {
             out::note(&format!("a get would compute {computed} and read {values}, {bytes}"));
             Ok(())
         })
+    }
+}
+
+impl Explain {
+    /// Writes the picture, if one is wanted.
+    async fn draw(&self, backend: &Backend, root: Address) -> Result<(), Failure> {
+        if self.svg.is_none() && self.html.is_none() {
+            return Ok(());
+        }
+        let picture = Picture::read(backend, &self.target, root, self.draw as usize).await?;
+        if let Some(file) = &self.svg {
+            out::file(file, &picture.svg())?;
+        }
+        if let Some(file) = &self.html {
+            out::file(file, &picture.html())?;
+        }
+        if picture.left_out > 0 {
+            let (boxes, left_out) = (self.draw, picture.left_out_text());
+            out::note(&format!("the picture has the {boxes} nearest nodes, {left_out}; --draw draws more"));
+        }
+        Ok(())
     }
 }
 

@@ -13,14 +13,14 @@ use super::at::{At, Missing};
 use super::backend::Backend;
 use super::got::Got;
 use super::pour::Sink;
-use super::progress::{Computing, Meter};
+use super::progress::{Computing, Meter, TICK};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-stdout: the bytes, just as they are. With --output they go to a file, which is there once it is
-whole, and stderr says where they came from.
+stdout: the bytes of the value, unchanged. With --output they go to a file, which appears once it is
+complete, and stderr says whether the value was computed.
 
   anabranch recipe get page
   anabranch recipe get page --range 0..1024 -o beginning.bin
@@ -31,21 +31,21 @@ had been acknowledged was lost (the log says what).";
 /// Writes a value.
 #[derive(Args)]
 pub(crate) struct Get {
-    /// An address or a name.
+    /// An address, the first 6 or more digits of one, or a name.
     #[arg(value_name = "TARGET")]
     target: String,
-    /// Where to; stdout if not given.
+    /// The file to write; stdout if not given.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Only these bytes: FIRST..END, either may be left out.
     #[arg(long, value_name = "A..B", value_parser = range, default_value = "..", hide_default_value = true)]
     range: Range<u64>,
-    /// How long it may take: 500ms, 2s.
+    /// The most time that it may take: 500ms, 2s.
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     timeout: Option<Duration>,
     #[command(flatten)]
     at: At,
-    /// Where it came from, as JSON on stdout; for use with --output.
+    /// The value's source, address and size, as JSON on stdout; for use with --output.
     #[arg(long, requires = "output")]
     json: bool,
 }
@@ -100,13 +100,18 @@ async fn watched<'a>(
     let Ok(mut ear) = backend.listen().await else { return get.await };
     let mut get = Box::pin(get);
     loop {
-        match select(get, Box::pin(ear.next())).await {
+        let tick = SystemClock.sleep_until(SystemClock.now() + TICK);
+        match select(get, select(Box::pin(ear.next()), tick)).await {
             Either::Left((got, _)) => return got,
-            Either::Right((Some(heard), unfinished)) => {
+            Either::Right((Either::Left((Some(heard), _)), unfinished)) => {
                 progress.heard(&heard);
                 get = unfinished;
             }
-            Either::Right((None, unfinished)) => return unfinished.await,
+            Either::Right((Either::Left((None, _)), unfinished)) => return unfinished.await,
+            Either::Right((Either::Right(_), unfinished)) => {
+                progress.draw();
+                get = unfinished;
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Got<'a> {
     pub output: Address,
     pub size: u64,
     pub source: Source,
-    /// Recipes that need not run because their inputs have the values of an earlier call, as far as that is known.
+    /// Recipes that need not run because their inputs have the values of an earlier call.
     pub cut_off: u32,
     backend: &'a Backend,
     connection: Arc<Connection>,
@@ -64,7 +64,7 @@ impl Got<'_> {
         let (output, size, source) = body.described();
         let cut_off = match &body {
             Body::Local(got) => got.cut_off,
-            Body::Remote(_) => 0,
+            Body::Remote(got) => got.cut_off,
         };
         Ok(Got { output, size, source, cut_off, backend, connection, address, rest: range, deadline, body })
     }

@@ -11,19 +11,19 @@ use super::show;
 use crate::failure::Failure;
 use crate::out;
 
-/// Forgets what a recipe came to.
+/// Forgets the value of a recipe.
 #[derive(Args)]
 pub(crate) struct Invalidate {
-    /// An address or a name; of a blob with --cascade, all that was made from it.
+    /// An address, the first 6 or more digits of one, or a name; of a blob with --cascade, all that was made from it.
     #[arg(value_name = "TARGET")]
     target: String,
-    /// And what everything made from it came to.
+    /// Forgets the values of everything made from it, too.
     #[arg(long)]
     cascade: bool,
-    /// Says what would be forgotten, and forgets nothing.
+    /// Shows what would be forgotten, and forgets nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Lists what is forgotten.
+    /// Lists the recipes whose values are forgotten.
     #[arg(long)]
     detail: bool,
     #[command(flatten)]

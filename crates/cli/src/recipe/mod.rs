@@ -9,6 +9,7 @@ mod interrupt;
 mod place;
 mod input;
 mod backend;
+mod inside;
 mod got;
 mod pour;
 mod show;
@@ -21,7 +22,11 @@ mod progress;
 mod resolve;
 mod node;
 mod tree;
+mod picture;
 mod explain;
+mod ls;
+mod du;
+mod rm;
 mod invalidate;
 mod pin;
 mod reference;
@@ -43,22 +48,22 @@ pub(crate) use socket::{bind, remove};
 use crate::args::{EXIT_CODES, STORE_EXIT_CODES};
 use crate::failure::Failure;
 
-/// What to do with recipes.
+/// The verbs of recipes.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Keeps files as blobs and prints their addresses.
+    /// Stores files as blobs and prints their addresses.
     #[command(after_help = put::HELP)]
     Put(put::Put),
-    /// Keeps a recipe, or a file of recipes that read each other by name, and prints addresses.
+    /// Stores a recipe, or a file of recipes that read each other by name, and prints addresses.
     #[command(after_help = add::HELP)]
     Add(add::Add),
     /// Checks recipe files without storing anything.
     #[command(after_help = check::HELP)]
     Check(check::Check),
-    /// Writes the value of a blob or a recipe, computed unless that was done before.
+    /// Writes the value of a blob or a recipe; a recipe is computed unless its value is stored.
     #[command(after_help = get::HELP)]
     Get(get::Get),
-    /// Says what an address or a name is: a blob, or a recipe and what it came to.
+    /// Describes an address or a name: a blob, or a recipe and its stored value.
     #[command(after_help = STORE_EXIT_CODES)]
     Resolve(resolve::Resolve),
     /// Shows the graph of a recipe: its inputs and theirs, with sizes, times and which values are stored.
@@ -67,13 +72,22 @@ pub(crate) enum Verb {
     /// Says which recipes a get would compute, and why, without computing them.
     #[command(after_help = explain::HELP)]
     Explain(explain::Explain),
-    /// Forgets what a recipe came to, so that it is computed anew.
+    /// Lists names, recipes and blobs, with sizes, values and holders.
+    #[command(after_help = ls::HELP)]
+    Ls(ls::Ls),
+    /// Says what takes the space: by kind, and per name, pin and import.
+    #[command(after_help = du::HELP)]
+    Du(du::Du),
+    /// Removes blobs, recipes and values that nothing holds.
+    #[command(after_help = rm::HELP)]
+    Rm(rm::Rm),
+    /// Forgets the stored value of a recipe, so that it is computed again.
     #[command(after_help = STORE_EXIT_CODES)]
     Invalidate(invalidate::Invalidate),
-    /// Has collection keep addresses, and all that it takes to derive them.
+    /// Pins addresses: collection keeps them, and everything needed to derive them.
     #[command(after_help = STORE_EXIT_CODES)]
     Pin(pin::Pin),
-    /// Lets pinned addresses go.
+    /// Removes pins.
     #[command(after_help = STORE_EXIT_CODES)]
     Unpin(pin::Unpin),
     /// Lists pinned addresses.
@@ -85,25 +99,25 @@ pub(crate) enum Verb {
     /// Removes what no pin, no name and no import leads to.
     #[command(after_help = collect::HELP)]
     Collect(collect::Collect),
-    /// Reads and checks everything that is kept.
+    /// Reads and checks everything in the store.
     #[command(after_help = scrub::HELP)]
     Scrub(scrub::Scrub),
     /// Writes addresses and all that they lead to into an archive.
     #[command(after_help = STORE_EXIT_CODES)]
     Export(archive::Export),
-    /// Brings in what an archive holds.
+    /// Adds the content of an archive.
     #[command(after_help = STORE_EXIT_CODES)]
     Import(archive::Import),
-    /// Lists the imports that hold what they brought, or drops one.
+    /// Lists the imports, which hold their content, or drops one.
     #[command(after_help = STORE_EXIT_CODES)]
     Imports(archive::Imports),
     /// Lists the functions that recipes are made of; with a name, its parameters.
     #[command(after_help = EXIT_CODES)]
     Functions(functions::Functions),
-    /// Says how much is kept and what was done.
+    /// Shows the counts, sizes and health of the store.
     #[command(after_help = STORE_EXIT_CODES)]
     Status(status::Status),
-    /// Measures puts, remembered values and computed ones, in a store of its own.
+    /// Measures puts, cache hits and computed values, in a store of its own.
     #[command(after_help = EXIT_CODES)]
     Bench(bench::Bench),
 }
@@ -118,6 +132,9 @@ impl Verb {
             Verb::Resolve(resolve) => resolve.run(),
             Verb::Tree(tree) => tree.run(),
             Verb::Explain(explain) => explain.run(),
+            Verb::Ls(ls) => ls.run(),
+            Verb::Du(du) => du.run(),
+            Verb::Rm(rm) => rm.run(),
             Verb::Invalidate(invalidate) => invalidate.run(),
             Verb::Pin(pin) => pin.run(),
             Verb::Unpin(unpin) => unpin.run(),

@@ -1,8 +1,10 @@
-//! A node of a graph of recipes, as the store knows it: for `tree` and `explain`, which compute nothing.
+//! A node of a graph of recipes, as the store knows it: for `ls`, `tree` and `explain`, which compute nothing.
 
 use anabranch_content::{Address, Memo};
-use anabranch_recipe::{Error, Recipe};
+use anabranch_recipe::{Error, Recipe, ValueAsJson};
 use anabranch_server::{ClientError, Code};
+use anabranch_text::{duration, size};
+use serde_json::{Value as Json, json};
 
 use super::backend::Backend;
 use crate::failure::Failure;
@@ -40,6 +42,62 @@ impl Node {
             },
         };
         Ok(Node::Recipe { recipe, value })
+    }
+
+    /// The addresses that it reads.
+    pub(super) fn inputs(&self) -> &[Address] {
+        match self {
+            Node::Recipe { recipe, .. } => &recipe.inputs,
+            _ => &[],
+        }
+    }
+
+    /// Whether its value is not stored.
+    pub(super) fn must_be_computed(&self) -> bool {
+        matches!(self, Node::Recipe { value: Value::Evicted | Value::Unknown, .. })
+    }
+
+    /// Its parameters, a line for each.
+    pub(super) fn params(&self) -> Vec<String> {
+        let Node::Recipe { recipe, .. } = self else { return Vec::new() };
+        recipe.params.iter().map(|(name, value)| format!("{name} = {}", json!(ValueAsJson(value)))).collect()
+    }
+
+    /// Its function or kind, its size, and the state of its value.
+    pub(super) fn words(&self) -> [String; 3] {
+        match self {
+            Node::Blob { size } => ["blob".to_owned(), size::format(*size), String::new()],
+            Node::Missing => ["missing".to_owned(), String::new(), "not in the store".to_owned()],
+            Node::Recipe { recipe, value } => {
+                let (size, value) = match value {
+                    Value::Stored(memo) => (
+                        size::format(memo.size),
+                        format!("stored, computed in {}", duration::format(memo.cost.cpu)),
+                    ),
+                    Value::Evicted => (String::new(), "evicted".to_owned()),
+                    Value::Unknown => (String::new(), "not computed".to_owned()),
+                };
+                [recipe.function.to_string(), size, value]
+            }
+        }
+    }
+
+    pub(super) fn json(&self) -> Json {
+        match self {
+            Node::Blob { size } => json!({"kind": "blob", "size": size}),
+            Node::Missing => json!({"kind": "missing"}),
+            Node::Recipe { recipe, value } => {
+                let function = recipe.function.to_string();
+                match value {
+                    Value::Stored(memo) => json!({
+                        "kind": "recipe", "function": function, "value": "stored", "size": memo.size,
+                        "cpu_micros": u64::try_from(memo.cost.cpu.as_micros()).unwrap_or(u64::MAX),
+                    }),
+                    Value::Evicted => json!({"kind": "recipe", "function": function, "value": "evicted"}),
+                    Value::Unknown => json!({"kind": "recipe", "function": function, "value": null}),
+                }
+            }
+        }
     }
 }
 

@@ -10,14 +10,14 @@ use super::show;
 use crate::failure::Failure;
 use crate::out;
 
-/// Has collection keep addresses.
+/// Pins addresses.
 #[derive(Args)]
 pub(crate) struct Pin {
     #[command(flatten)]
     these: These,
 }
 
-/// Lets pinned addresses go.
+/// Removes pins.
 #[derive(Args)]
 pub(crate) struct Unpin {
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(crate) struct Pins {
 /// Which addresses, and where.
 #[derive(Args)]
 struct These {
-    /// Addresses or names.
+    /// Addresses, the first 6 or more digits of them, or names.
     #[arg(value_name = "TARGET", required = true)]
     targets: Vec<String>,
     #[command(flatten)]

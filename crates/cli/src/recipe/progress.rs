@@ -120,34 +120,50 @@ pub(super) struct Computing {
     computed: u64,
     of: u64,
     failed: u64,
+    /// Bytes of computed values.
+    bytes: u64,
 }
 
 impl Computing {
     /// The line of a get, if stderr is a terminal.
     pub(super) fn new() -> Option<Computing> {
-        Line::new().map(|line| Computing { line, computed: 0, of: 0, failed: 0 })
+        Line::new().map(|line| Computing { line, computed: 0, of: 0, failed: 0, bytes: 0 })
     }
 
     /// Something happened.
     pub(super) fn heard(&mut self, heard: &Heard) {
         match heard {
             Heard::Event(Event::Begun { recipes, .. }) => self.of += recipes,
-            Heard::Event(Event::Computed { .. }) => self.computed += 1,
+            Heard::Event(Event::Computed { size, .. }) => {
+                self.computed += 1;
+                self.bytes += size;
+            }
             Heard::Event(Event::Failed { .. }) => self.failed += 1,
             Heard::Event(_) => {}
             // Each was one of these, most likely a computed one.
             Heard::Lost(count) => self.computed += count,
         }
-        let (done, of, failed) = (self.computed, self.of, self.failed);
-        self.line.draw(|took| {
-            let line = match of {
-                0 => format!("computing: {} so far", count(done, "recipe")),
-                _ => format!("computing {} {done} of {of} recipes", bar(done, of)),
-            };
-            let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-            format!("{line}{failed}, {}", duration::format(took))
-        });
+        self.draw();
     }
+
+    /// Draws the line again, so that its time goes on during one long recipe.
+    pub(super) fn draw(&mut self) {
+        let Computing { computed, of, failed, bytes, .. } = *self;
+        self.line.draw(|took| computing_line(computed, of, failed, bytes, took));
+    }
+}
+
+/// The time between two drawings while nothing happens.
+pub(super) const TICK: Duration = Duration::from_millis(250);
+
+fn computing_line(done: u64, of: u64, failed: u64, bytes: u64, took: Duration) -> String {
+    let line = match of {
+        0 => format!("computing: {} so far", count(done, "recipe")),
+        _ => format!("computing {} {done} of {}", bar(done, of), count(of, "recipe")),
+    };
+    let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+    let bytes = if bytes > 0 { format!(", {}", size::format(bytes)) } else { String::new() };
+    format!("{line}{failed}{bytes}, {}", duration::format(took))
 }
 
 fn bar(done: u64, of: u64) -> String {
@@ -164,6 +180,16 @@ mod tests {
         assert_eq!(bar(0, 0), format!("[{}]", " ".repeat(30)));
         assert_eq!(bar(1, 2), format!("[{}{}]", "=".repeat(15), " ".repeat(15)));
         assert_eq!(bar(5, 2), format!("[{}]", "=".repeat(30)));
+    }
+
+    #[test]
+    fn a_computation_shows_recipes_bytes_and_its_time() {
+        let took = Duration::from_secs(2);
+        assert_eq!(computing_line(0, 0, 0, 0, took), "computing: 0 recipes so far, 2 s");
+        assert_eq!(
+            computing_line(1, 2, 1, 3 << 20, took),
+            format!("computing {} 1 of 2 recipes, 1 failed, 3 MiB, 2 s", bar(1, 2))
+        );
     }
 
     #[test]

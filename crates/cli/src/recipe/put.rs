@@ -13,15 +13,15 @@ use crate::out;
 
 pub(super) const HELP: &str = "\
 stdout: the address of a file, or a line `ADDRESS  FILE` for each of several. It is the BLAKE3 hash
-of the bytes, what `b3sum` prints.
+of the bytes, as `b3sum` prints it.
 
   anabranch recipe put report.csv --ref report
   producer | anabranch recipe put -
 
-Exit codes: 0 kept, durably; 1 failed; 2 wrong usage; 3 kept, but data that had been acknowledged
+Exit codes: 0 stored durably; 1 failed; 2 wrong usage; 3 stored, but data that had been acknowledged
 before was lost (the log says what).";
 
-/// Keeps files as blobs.
+/// Stores files as blobs.
 #[derive(Args)]
 pub(crate) struct Put {
     /// Files; `-` is stdin.
@@ -45,7 +45,7 @@ impl Put {
         // All or none, as far as one can tell before: nobody learns the addresses of some.
         let inputs = self.files.iter().map(|file| Ok((file, Input::open(file, &self.at.folder())?)));
         let inputs = inputs.collect::<Result<Vec<_>, Failure>>()?;
-        self.at.run_until("stopped; nothing of the unfinished file is kept", Missing::Make, async |backend| {
+        self.at.run_until("stopped; no part of the unfinished file is stored", Missing::Make, async |backend| {
             let mut kept = Vec::new();
             for (file, input) in &inputs {
                 let put = backend.put(input).await?;

@@ -11,36 +11,36 @@ use crate::out;
 use crate::plan::utc;
 use crate::table::Table;
 
-/// What to do with named references.
+/// The verbs of names.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Has a name mean an address from now on.
+    /// Points a name to an address.
     #[command(after_help = STORE_EXIT_CODES)]
     Set(Set),
-    /// Prints what a name means.
+    /// Prints the address of a name.
     #[command(after_help = STORE_EXIT_CODES)]
     Get(OfName),
     /// Lists all names.
     #[command(after_help = STORE_EXIT_CODES)]
     List(List),
-    /// Lists what a name has meant, newest first.
+    /// Lists the addresses that a name has had, newest first.
     #[command(after_help = STORE_EXIT_CODES)]
     History(OfName),
-    /// Has a name mean nothing any more; its history stays.
+    /// Drops a name; its history stays, and holds what it has, unless --history is given.
     #[command(after_help = STORE_EXIT_CODES)]
-    Drop(OfName),
+    Drop(DropName),
 }
 
-/// Has a name mean an address.
+/// Points a name to an address.
 #[derive(Args)]
 pub(crate) struct Set {
     /// The name.
     name: String,
-    /// An address, or another name for one.
+    /// An address, the first 6 or more digits of one, or another name for one.
     #[arg(value_name = "TARGET")]
     target: String,
-    /// Sets the name only if it means this now: an address, or `none` if it must not be set. Else it stays, and the exit
-    /// code is 1.
+    /// Sets the name only if it points to this now: a target, or `none` if it must not be set. Else it stays, and the
+    /// exit code is 1.
     #[arg(long, value_name = "OLD|none")]
     if_is: Option<String>,
     #[command(flatten)]
@@ -57,6 +57,16 @@ pub(crate) struct OfName {
     /// As JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// Drops a name.
+#[derive(Args)]
+pub(crate) struct DropName {
+    #[command(flatten)]
+    of: OfName,
+    /// Drops its history too, so that collection can remove what it had.
+    #[arg(long)]
+    history: bool,
 }
 
 /// Lists names.
@@ -76,7 +86,7 @@ impl Verb {
             Verb::Get(of) => of.get(),
             Verb::List(list) => list.run(),
             Verb::History(of) => of.history(),
-            Verb::Drop(of) => of.drop(),
+            Verb::Drop(drop) => drop.run(),
         }
     }
 }
@@ -133,18 +143,28 @@ impl OfName {
             out::data(&table.text(0))
         })
     }
+}
 
-    fn drop(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
-            let now = backend.history(&self.name).await?.last().copied();
-            let Some(address) = now.and_then(|now| now.address) else {
-                return Err(backend.nothing_named(&self.name).await);
-            };
-            backend.set_ref(&self.name, None).await?;
-            if self.json {
-                return show::json(&json!({"name": self.name, "was": address.to_string()}));
+impl DropName {
+    fn run(self) -> Result<(), Failure> {
+        let OfName { name, at, json } = self.of;
+        at.run(Missing::Refuse, async |backend| {
+            let history = backend.history(&name).await?;
+            let was = history.last().and_then(|last| last.address);
+            if history.is_empty() || was.is_none() && !self.history {
+                return Err(backend.nothing_named(&name).await);
             }
-            out::note(&format!("`{}` meant {address}, and means nothing now", self.name));
+            match self.history {
+                true => backend.forget_ref(&name).await?,
+                false => backend.set_ref(&name, None).await?,
+            };
+            if json {
+                let was = was.map(|was| was.to_string());
+                return show::json(&json!({"name": name, "was": was, "history_dropped": self.history}));
+            }
+            let was = was.map(|was| format!(", which pointed to {was}")).unwrap_or_default();
+            let history = if self.history { ", and its history" } else { "" };
+            out::note(&format!("dropped `{name}`{was}{history}"));
             Ok(())
         })
     }

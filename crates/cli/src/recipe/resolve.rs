@@ -11,10 +11,10 @@ use super::show;
 use crate::failure::Failure;
 use crate::plan::utc;
 
-/// Says what an address is.
+/// Describes an address.
 #[derive(Args)]
 pub(crate) struct Resolve {
-    /// An address or a name.
+    /// An address, the first 6 or more digits of one, or a name.
     #[arg(value_name = "TARGET")]
     target: String,
     #[command(flatten)]
@@ -57,7 +57,7 @@ fn text(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Result<(), Fa
         facts.push((if at == 0 { "params" } else { "" }, shown));
     }
     match memo {
-        None => facts.push(("value", "not computed, or not remembered".to_owned())),
+        None => facts.push(("value", "not stored".to_owned())),
         Some(memo) => {
             facts.push(("value", memo.output.to_string()));
             facts.push(("size", size::format(memo.size)));

@@ -9,7 +9,7 @@ use super::at::{At, Missing};
 use super::show;
 use crate::failure::Failure;
 
-/// Says how much there is.
+/// Shows counts and sizes.
 #[derive(Args)]
 pub(crate) struct Status {
     #[command(flatten)]

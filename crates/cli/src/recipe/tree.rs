@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 
 use anabranch_content::Address;
-use anabranch_text::{duration, size};
 use clap::Args;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::at::{At, Missing};
-use super::node::{Node, Value};
+use super::node::Node;
 use super::show;
 use crate::failure::Failure;
 use crate::out;
@@ -26,7 +25,7 @@ was lost (the log says what).";
 /// Shows a graph.
 #[derive(Args)]
 pub(crate) struct Tree {
-    /// An address or a name.
+    /// An address, the first 6 or more digits of one, or a name.
     #[arg(value_name = "TARGET")]
     target: String,
     /// The most lines.
@@ -78,42 +77,14 @@ impl Tree {
 
 impl Line {
     fn cells(&self) -> [String; 4] {
-        let (what, size, value) = match &self.node {
-            Node::Blob { size } => ("blob".to_owned(), size::format(*size), String::new()),
-            Node::Missing => ("missing".to_owned(), String::new(), "not in the store".to_owned()),
-            Node::Recipe { recipe, value } => {
-                let (size, value) = match value {
-                    Value::Stored(memo) => (
-                        size::format(memo.size),
-                        format!("stored, computed in {}", duration::format(memo.cost.cpu)),
-                    ),
-                    Value::Evicted => (String::new(), "evicted".to_owned()),
-                    Value::Unknown => (String::new(), "not computed".to_owned()),
-                };
-                (recipe.function.to_string(), size, value)
-            }
-        };
+        let [what, size, value] = self.node.words();
         let has_inputs = matches!(&self.node, Node::Recipe { recipe, .. } if !recipe.inputs.is_empty());
         let value = if self.is_repeated && has_inputs { format!("{value}; inputs above") } else { value };
         [format!("{}{what}", "  ".repeat(self.depth)), self.address.to_string(), size, value]
     }
 
     fn json(&self) -> Json {
-        let mut json = match &self.node {
-            Node::Blob { size } => json!({"kind": "blob", "size": size}),
-            Node::Missing => json!({"kind": "missing"}),
-            Node::Recipe { recipe, value } => {
-                let function = recipe.function.to_string();
-                match value {
-                    Value::Stored(memo) => json!({
-                        "kind": "recipe", "function": function, "value": "stored", "size": memo.size,
-                        "cpu_micros": u64::try_from(memo.cost.cpu.as_micros()).unwrap_or(u64::MAX),
-                    }),
-                    Value::Evicted => json!({"kind": "recipe", "function": function, "value": "evicted"}),
-                    Value::Unknown => json!({"kind": "recipe", "function": function, "value": null}),
-                }
-            }
-        };
+        let mut json = self.node.json();
         json["depth"] = self.depth.into();
         json["address"] = self.address.to_string().into();
         json

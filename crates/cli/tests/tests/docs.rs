@@ -119,3 +119,8 @@ fn captures() {
 fn deadlines() {
     check("deadlines.md");
 }
+
+#[test]
+fn recipes() {
+    check("recipes.md");
+}

@@ -30,6 +30,7 @@ mod rankd;
 mod recipe;
 mod recipe_crowd;
 mod recipe_health;
+mod recipe_inside;
 mod recipe_aliases;
 mod recipe_served;
 mod recipe_shared;

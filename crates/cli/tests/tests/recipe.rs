@@ -21,7 +21,7 @@ pub(crate) fn recipe(folder: &Path, command: &str) -> Said {
 }
 
 /// What commands say, one after the other: as a terminal would show it.
-fn check(folder: &Path, commands: &[&str], expected: &ExpectFile) {
+pub(crate) fn check(folder: &Path, commands: &[&str], expected: &ExpectFile) {
     let mut transcript = String::new();
     for command in commands {
         let said = timeless(&recipe(folder, command).shown_from(folder));
@@ -58,7 +58,7 @@ pub(crate) fn timeless(text: &str) -> String {
 }
 
 /// A folder with a store that has the example in it.
-fn with_example(test: &str) -> PathBuf {
+pub(crate) fn with_example(test: &str) -> PathBuf {
     let folder = empty(test);
     for file in ["page.toml", "story.txt"] {
         std::fs::copy(root().join("examples/recipes").join(file), folder.join(file)).unwrap();
@@ -71,7 +71,17 @@ fn with_example(test: &str) -> PathBuf {
 #[test]
 fn help_of_recipes() {
     let folder = empty("recipe_help");
-    let commands = ["--help", "add --help", "get --help", "collect --help", "ref --help"];
+    let commands = [
+        "--help",
+        "add --help",
+        "get --help",
+        "collect --help",
+        "ref --help",
+        "ls --help",
+        "du --help",
+        "rm --help",
+        "explain --help",
+    ];
     check(&folder, &commands, &expect_file!["recipe_said/help.txt"]);
 }
 

@@ -1,11 +1,11 @@
 //! A look inside: lists blobs, derivations and memos page by page, finds addresses by their beginning, and removes
 //! single items.
 
-use super::commit::{Doomed, Order, When};
+use super::commit::{Doomed, Group, Order, When};
 use super::imports;
 use super::sweep::Producers;
 use super::tables::{Blob, DerivationRow, MemoRow, Row, Table};
-use super::{Core, Event, Store, lock};
+use super::{Core, DryRun, Event, Store, lock};
 use crate::facts::{Class, Memo, RemovalReason, Time};
 use crate::log::{Removed, What};
 use crate::{Address, Error, Wait};
@@ -37,7 +37,7 @@ pub struct ListedDerivation {
 /// The items that were removed from under an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedItems {
-    /// The blob's length in bytes, if a blob was removed.
+    /// The blob's length in bytes, if a blob was removed: that of the address, or the value of its derivation.
     pub blob: Option<u64>,
     /// Whether the description of a derivation was removed.
     pub derivation: bool,
@@ -92,11 +92,16 @@ impl Store {
     }
 
     /// Removes the blob or derivation under an address: a blob with the memos whose output it is, a derivation with its
-    /// own memo. [`Error::Held`] if a pin, a name, an import, a lease or another derivation holds it, and
-    /// [`Error::Missing`] if there is nothing to remove.
-    pub async fn remove(&self, address: &Address) -> Result<RemovedItems, Error> {
+    /// memo and with its computed value, unless something else leads to that value. [`Error::Held`] if a pin, a name, an
+    /// import, a lease or another derivation holds the address, and [`Error::Missing`] if there is nothing to remove. A
+    /// dry run removes nothing.
+    pub async fn remove(&self, address: &Address, dry_run: DryRun) -> Result<RemovedItems, Error> {
         let address = *address;
-        self.in_turn(|turns| &turns.keeping, move |core| core.with_reserve(|| remove(core, &address))).await
+        self.in_turn(
+            |turns| &turns.keeping,
+            move |core| core.with_reserve(|| remove(core, &address, dry_run)),
+        )
+        .await
     }
 
     async fn page<R: Row, T: Send + 'static>(
@@ -177,49 +182,126 @@ impl Core {
     }
 }
 
-fn remove(core: &Core, address: &Address) -> Result<RemovedItems, Error> {
+fn remove(core: &Core, address: &Address, dry_run: DryRun) -> Result<RemovedItems, Error> {
     core.wait_for_pending()?;
     let _only = lock(&core.keeping);
     // As in a collection: what holds the address from now on is noticed by the writer.
     let _collecting = core.guard.begin();
-    let address = core.catalogue.alias(address, Wait::Yes)?.unwrap_or(*address);
-    let held = |holder| Error::Held { address, holder };
-    let derivation = core.catalogue.derivation(&address, Wait::Yes)?;
-    let blob = core.catalogue.stored_blob(&address, Wait::Yes)?;
-    let producers = if blob.is_some() { Producers::find(core)?.of(core, &address)? } else { Vec::new() };
-    let mut addresses = vec![address];
-    addresses.extend(derivation.and_then(|row| row.alias));
-    // The value of a held derivation is held too.
-    addresses.extend(producers.iter().map(|(row, _)| row.memo.derivation));
-    if let Some(holder) = core.holder(&addresses)? {
-        return Err(held(holder));
+    let removal = Removal::of(core, address)?;
+    match dry_run {
+        DryRun::Yes => Ok(removal.items),
+        DryRun::No => removal.carry_out(core),
     }
-    if let Some(reader) = core.catalogue.dependents(&address, None, 1)?.first() {
-        return Err(held(format!("derivation {reader}, which reads it,")));
+}
+
+/// The items to be removed.
+struct Removal {
+    address: Address,
+    /// The items under the address, which are removed together.
+    own: Group,
+    /// The value of the derivation, and the other memos of that value.
+    value: Group,
+    items: RemovedItems,
+    /// The blobs that go.
+    blobs: Vec<Address>,
+}
+
+impl Removal {
+    /// Finds the items, none of which is held.
+    fn of(core: &Core, address: &Address) -> Result<Removal, Error> {
+        let address = core.catalogue.alias(address, Wait::Yes)?.unwrap_or(*address);
+        let (own, value, blobs, items) = Default::default();
+        let mut removal = Removal { address, own, value, items, blobs };
+        let derivation = core.catalogue.derivation(&address, Wait::Yes)?;
+        let blob = core.catalogue.stored_blob(&address, Wait::Yes)?;
+        let memo = core.catalogue.stored_memo(&address)?;
+        let needs_producers = blob.is_some() || memo.is_some();
+        let producers = if needs_producers { Some(Producers::find(core)?) } else { None };
+        let of_blob = match (&producers, blob) {
+            (Some(producers), Some(_)) => producers.of(core, &address)?,
+            _ => Vec::new(),
+        };
+        let mut addresses = vec![address];
+        addresses.extend(derivation.and_then(|row| row.alias));
+        // The value of a held derivation is held too.
+        addresses.extend(of_blob.iter().map(|(row, _)| row.memo.derivation));
+        let held = |holder| Error::Held { address, holder };
+        if let Some(holder) = core.holder(&addresses)? {
+            return Err(held(holder));
+        }
+        if let Some(reader) = core.catalogue.dependents(&address, None, 1)?.first() {
+            return Err(held(format!("derivation {reader}, which reads it,")));
+        }
+        if let (Some(producers), Some((row, _))) = (&producers, &memo) {
+            removal.add_value(core, producers, &row.memo.output)?;
+        }
+        if let Some(blob) = blob {
+            removal.own.push(blob_to_go(address, &blob));
+            removal.items.blob = Some(blob.size());
+            removal.blobs.push(address);
+        }
+        for (row, bytes) in of_blob.into_iter().chain(memo) {
+            removal.own.push(Doomed { removed: core.doom_memo(&row)?, when: When::Unwanted(bytes) });
+            removal.items.memos += 1;
+        }
+        if let Some(row) = derivation {
+            let edges = core.derivation(&address, Wait::Yes)?.map(|it| it.inputs).unwrap_or_default();
+            let removed = Removed { address, what: What::Derivation, edges };
+            removal.own.push(Doomed { removed, when: When::Unwanted(row.encode()) });
+            removal.items.derivation = true;
+        }
+        if removal.own.is_empty() {
+            return Err(Error::Missing { address });
+        }
+        Ok(removal)
     }
-    let mut group = Vec::new();
-    let mut doom = |removed, row| group.push(Doomed { removed, when: When::Unwanted(row) });
-    if let Some(blob) = blob {
-        doom(Removed { address, what: What::Blob, edges: Vec::new() }, blob.encode());
+
+    /// Adds the computed value of the derivation, unless another derivation came to the same, or something holds it.
+    fn add_value(&mut self, core: &Core, producers: &Producers, output: &Address) -> Result<(), Error> {
+        let Some(blob) = core.catalogue.stored_blob(output, Wait::Yes)? else { return Ok(()) };
+        let mut others = producers.of(core, output)?;
+        others.retain(|(row, _)| row.memo.derivation != self.address);
+        let mut addresses = vec![*output];
+        addresses.extend(others.iter().map(|(row, _)| row.memo.derivation));
+        for other in &addresses[1..] {
+            if core.catalogue.derivation(other, Wait::Yes)?.is_some() {
+                return Ok(());
+            }
+        }
+        let is_read = !core.catalogue.dependents(output, None, 1)?.is_empty();
+        if blob.class == Class::Acknowledged || is_read || core.holder(&addresses)?.is_some() {
+            return Ok(());
+        }
+        self.value.push(blob_to_go(*output, &blob));
+        for (row, bytes) in others {
+            self.value.push(Doomed { removed: core.doom_memo(&row)?, when: When::Unwanted(bytes) });
+            self.items.memos += 1;
+        }
+        self.items.blob = Some(blob.size());
+        self.blobs.push(*output);
+        Ok(())
     }
-    for (row, bytes) in producers.into_iter().chain(core.catalogue.stored_memo(&address)?) {
-        doom(core.doom_memo(&row)?, bytes);
+
+    fn carry_out(self, core: &Core) -> Result<RemovedItems, Error> {
+        let Removal { address, own, value, items, blobs } = self;
+        let why = RemovalReason::Invalidated;
+        let groups = [own, value].into_iter().filter(|group| !group.is_empty());
+        let removed = core.submit_blocking(Order::Remove(why, groups.collect()))?.removed;
+        if removed.is_empty() {
+            return Err(Error::Held { address, holder: "a call in progress".to_owned() });
+        }
+        for blob in &blobs {
+            core.cache.remove(blob);
+        }
+        core.tell(&Event::Removed { count: removed.len(), why });
+        core.keeper.wake();
+        let is_gone = |blob: &Address| removed.contains(&(*blob, What::Blob));
+        let memos = removed.iter().filter(|(_, what)| matches!(what, What::Memo(_))).count() as u64;
+        Ok(RemovedItems { blob: items.blob.filter(|_| blobs.iter().any(is_gone)), memos, ..items })
     }
-    if let Some(row) = derivation {
-        let inputs = core.derivation(&address, Wait::Yes)?.map(|it| it.inputs).unwrap_or_default();
-        doom(Removed { address, what: What::Derivation, edges: inputs }, row.encode());
-    }
-    if group.is_empty() {
-        return Err(Error::Missing { address });
-    }
-    let why = RemovalReason::Invalidated;
-    let removed = core.submit_blocking(Order::Remove(why, vec![group]))?.removed;
-    if removed.is_empty() {
-        return Err(held("a call in progress".to_owned()));
-    }
-    core.cache.remove(&address);
-    core.tell(&Event::Removed { count: removed.len(), why });
-    core.keeper.wake();
-    let memos = removed.iter().filter(|(_, what)| matches!(what, What::Memo(_))).count() as u64;
-    Ok(RemovedItems { blob: blob.map(|blob| blob.size()), derivation: derivation.is_some(), memos })
+}
+
+fn blob_to_go(address: Address, blob: &Blob) -> Doomed {
+    let removed = Removed { address, what: What::Blob, edges: Vec::new() };
+    Doomed { removed, when: When::Unwanted(blob.encode()) }
 }

@@ -18,8 +18,8 @@ pub(super) struct Marks {
 }
 
 /// How much of a held address must stay.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Need {
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Need {
     /// Its value.
     Value,
     /// The derivations and blobs that are needed to derive its value again.
@@ -90,7 +90,16 @@ fn young(core: &Core, grace: Duration, scope: Scope) -> Result<Vec<(Address, Nee
     Ok(found)
 }
 
-/// Adds the addresses that an address leads to, by itself or as an alias.
+/// The addresses that an address leads to, by itself or as an alias.
+pub(super) struct Reached {
+    /// Whether it is a derivation whose description is there.
+    pub(super) derivation: bool,
+    /// Whether its memo is held with it.
+    memo: bool,
+    pub(super) next: Vec<(Address, Need)>,
+}
+
+/// Adds the addresses that an address leads to.
 fn follow(
     core: &Core,
     address: &Address,
@@ -98,23 +107,34 @@ fn follow(
     memos: &mut HashSet<u64>,
     stack: &mut Vec<(Address, Need)>,
 ) -> Result<(), Error> {
-    stack.extend(core.catalogue.alias(address, Wait::Yes)?.map(|derivation| (derivation, need)));
+    let reached = reached(core, address, need)?;
+    if reached.memo {
+        memos.insert(address.bits());
+    }
+    stack.extend(reached.next);
+    Ok(())
+}
+
+pub(super) fn reached(core: &Core, address: &Address, need: Need) -> Result<Reached, Error> {
+    let mut next = Vec::new();
+    next.extend(core.catalogue.alias(address, Wait::Yes)?.map(|derivation| (derivation, need)));
     let derivation = match core.derivation(address, Wait::Yes) {
         Ok(derivation) => derivation,
         Err(Error::Corrupt { .. }) => None,
         Err(error) => return Err(error),
     };
     let described = derivation.is_some();
-    stack.extend(derivation.into_iter().flat_map(|it| it.inputs).map(|input| (input, Need::Means)));
+    next.extend(derivation.into_iter().flat_map(|it| it.inputs).map(|input| (input, Need::Means)));
+    let mut memo = false;
     // A derivation without a description cannot be derived again, so its value must stay.
     if (need == Need::Value || !described)
         && let Some((row, _)) = core.catalogue.stored_memo(address)?
     {
-        memos.insert(address.bits());
-        stack.push((row.memo.output, Need::Value));
+        memo = true;
+        next.push((row.memo.output, Need::Value));
         if !described {
-            stack.extend(core.memo_inputs(&row)?.into_iter().map(|input| (input, Need::Means)));
+            next.extend(core.memo_inputs(&row)?.into_iter().map(|input| (input, Need::Means)));
         }
     }
-    Ok(())
+    Ok(Reached { derivation: described, memo, next })
 }

@@ -38,6 +38,7 @@ mod archive;
 mod import;
 mod imports;
 mod listing;
+mod usage;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -63,6 +64,7 @@ pub use put::{Put, Writer};
 pub use report::Health;
 pub use roots::Lease;
 pub use scrub::{Scrub, Scrubbed};
+pub use usage::{Holder, Root, RootSpace, Space, Usage};
 
 pub(crate) use format::parse_format;
 pub(crate) use tables::decode_row;
@@ -110,6 +112,8 @@ struct Turns {
     scrubbing: Arc<Semaphore>,
     /// A few archives at a time: each may wait for a slow reader or writer.
     archiving: Arc<Semaphore>,
+    /// One look at the usage at a time: each has the graph of all held items in memory.
+    measuring: Arc<Semaphore>,
     /// Collections that wait for their turn, each with its callers.
     waiting: Arc<Mutex<Vec<WaitingCollection>>>,
 }
@@ -117,7 +121,13 @@ struct Turns {
 impl Default for Turns {
     fn default() -> Turns {
         let turns = |count| Arc::new(Semaphore::new(count));
-        Turns { keeping: turns(1), scrubbing: turns(1), archiving: turns(4), waiting: Arc::default() }
+        Turns {
+            keeping: turns(1),
+            scrubbing: turns(1),
+            archiving: turns(4),
+            measuring: turns(1),
+            waiting: Arc::default(),
+        }
     }
 }
 

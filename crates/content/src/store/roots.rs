@@ -125,6 +125,21 @@ impl Store {
         Ok(true)
     }
 
+    /// Drops a name with its history, which then holds nothing any more. Returns whether there was one.
+    pub async fn forget_name(&self, name: &str) -> Result<bool, Error> {
+        check_name(name)?;
+        let core = &self.inner.core;
+        let _turn = core.naming.lock().await;
+        core.segments.check()?;
+        if self.history(name).await?.is_empty() {
+            return core.count(Kind::Name, Ok(false), |_| None);
+        }
+        let fact = Fact::Name { name: name.to_owned(), history: Vec::new() };
+        let result = core.write(fact, Class::Acknowledged).await;
+        core.count(Kind::Name, result, |_| Some(0))?;
+        Ok(true)
+    }
+
     /// Protects addresses from the current collection, which may have looked for held addresses before these were.
     pub(super) async fn hold_meanwhile(
         &self,

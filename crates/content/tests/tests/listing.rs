@@ -1,6 +1,8 @@
 //! A look inside: pages of blobs, derivations and memos, short addresses, and the removal of single items.
 
-use anabranch_content::{Address, Class, Config, Context, Cost, Error, NewMemo, Store};
+use anabranch_content::{
+    Address, Class, Config, Context, Cost, DryRun, Error, Holder, NewMemo, Root, Space, Store,
+};
 
 use crate::kit::{description, put_derivation};
 
@@ -83,7 +85,7 @@ async fn prefixes_find_no_more_than_asked_for() {
 }
 
 async fn holder(store: &Store, address: &Address) -> String {
-    match store.remove(address).await.unwrap_err() {
+    match store.remove(address, DryRun::No).await.unwrap_err() {
         Error::Held { holder, .. } => holder,
         other => panic!("{other}"),
     }
@@ -106,21 +108,78 @@ async fn what_is_held_is_not_removed_and_the_error_names_the_holder() {
     assert!(lease.hold(other).await.unwrap());
     assert_eq!(holder(&store, &other).await, "a run in progress");
     drop(lease);
-    assert_eq!(store.remove(&other).await.unwrap().blob, Some(5));
+    assert_eq!(store.remove(&other, DryRun::No).await.unwrap().blob, Some(5));
     assert_eq!(store.get(&other).await.unwrap(), None);
-    assert!(matches!(store.remove(&other).await, Err(Error::Missing { .. })));
+    assert!(matches!(store.remove(&other, DryRun::No).await, Err(Error::Missing { .. })));
 }
 
 #[tokio::test]
 async fn single_items_are_removed() {
     let World { store, input, derivation, output } = world().await;
-    let removed = store.remove(&output).await.unwrap();
+    let removed = store.remove(&output, DryRun::No).await.unwrap();
     assert_eq!((removed.blob, removed.derivation, removed.memos), (Some(6), false, 1));
     assert_eq!(store.recall(&derivation).await.unwrap(), None);
-    let removed = store.remove(&derivation).await.unwrap();
+    let removed = store.remove(&derivation, DryRun::No).await.unwrap();
     assert_eq!((removed.blob, removed.derivation, removed.memos), (None, true, 0));
     assert_eq!(store.dependents(&input, None, 10).await.unwrap(), []);
-    store.remove(&input).await.unwrap();
+    store.remove(&input, DryRun::No).await.unwrap();
     let stats = store.stats();
     assert_eq!((stats.blobs, stats.derivations, stats.memos), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn a_derivation_goes_with_its_value_unless_that_is_needed() {
+    let World { store, derivation, output, .. } = world().await;
+    let planned = store.remove(&derivation, DryRun::Yes).await.unwrap();
+    assert_eq!((planned.blob, planned.derivation, planned.memos), (Some(6), true, 1));
+    assert_eq!(store.stats().blobs, 2, "a dry run removes nothing");
+    assert_eq!(store.remove(&derivation, DryRun::No).await.unwrap(), planned);
+    assert_eq!(store.get(&output).await.unwrap(), None);
+
+    // Another derivation came to the same value, so its bytes stay.
+    let World { store, input, derivation, output } = world().await;
+    let other = put_derivation(&store, CONTEXT, description("also", &[input])).await.unwrap();
+    let made = NewMemo { derivation: other, output, size: 6, cost: Cost::default(), inputs: &[input] };
+    store.derived(made, "output").await.unwrap();
+    let removed = store.remove(&derivation, DryRun::No).await.unwrap();
+    assert_eq!((removed.blob, removed.derivation, removed.memos), (None, true, 1));
+    assert_eq!(store.get(&output).await.unwrap().unwrap(), "output");
+
+    // So do the bytes of a value that has a name.
+    store.name("kept", Some(output)).await.unwrap();
+    assert_eq!(store.remove(&other, DryRun::No).await.unwrap().blob, None);
+    assert_eq!(store.get(&output).await.unwrap().unwrap(), "output");
+}
+
+#[tokio::test]
+async fn usage_says_what_each_root_holds_alone() {
+    let World { store, input, derivation, output } = world().await;
+    let loose = store.put("loose!!", Class::Acknowledged).await.unwrap().address;
+    let space = |blobs, bytes, derivations| Space { blobs, bytes, derivations };
+    store.name("page", Some(derivation)).await.unwrap();
+    store.name("source", Some(input)).await.unwrap();
+    let usage = store.usage(10, &[input, output, derivation, loose]).await.unwrap();
+    assert_eq!((usage.put, usage.computed), (space(2, 12, 0), space(1, 6, 0)));
+    assert_eq!((usage.derivations, usage.memos, usage.held), (1, 1, space(2, 11, 1)));
+    let roots: Vec<_> = usage.roots.iter().map(|it| (it.root.clone(), it.reached, it.alone)).collect();
+    let name = |name: &str| Root::Name(name.to_owned());
+    assert_eq!(
+        roots,
+        [
+            (name("page"), Some(space(2, 11, 1)), space(1, 6, 1)),
+            (name("source"), Some(space(1, 5, 0)), space(0, 0, 0)),
+        ]
+    );
+    let held = |root: Root, is_shared| Some(Holder { root, is_shared });
+    let page = || held(name("page"), false);
+    assert_eq!(usage.holders, [held(name("page"), true), page(), page(), None]);
+
+    // What a name pointed to before is held by its history.
+    store.name("page", Some(loose)).await.unwrap();
+    store.pin(&output).await.unwrap();
+    let usage = store.usage(1, &[derivation, output, loose]).await.unwrap();
+    let history = Root::History("page".to_owned());
+    assert_eq!(usage.holders, [held(history, false), held(Root::Pin(output), true), page()]);
+    assert_eq!((usage.roots_count, usage.roots.len()), (4, 1));
+    assert_eq!((usage.roots[0].root.clone(), usage.roots[0].alone), (name("page"), space(1, 7, 0)));
 }

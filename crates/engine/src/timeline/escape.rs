@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 /// Text inside an element or an attribute, in HTML and in XML.
-pub(super) struct Markup<'a>(pub(super) &'a str);
+pub(crate) struct Markup<'a>(pub(crate) &'a str);
 
 /// A JSON string with its quotes.
 pub(super) struct Quoted<'a>(pub(super) &'a str);
@@ -43,7 +43,7 @@ impl Display for Quoted<'_> {
 }
 
 /// At most `room` characters of `text`, with an ellipsis if it was cut.
-pub(super) fn shorten(text: &str, room: usize) -> String {
+pub(crate) fn shorten(text: &str, room: usize) -> String {
     match text.char_indices().nth(room) {
         None => text.to_owned(),
         Some(_) => text.chars().take(room.saturating_sub(1)).chain(['…']).collect(),

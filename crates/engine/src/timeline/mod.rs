@@ -7,7 +7,7 @@
 mod spent;
 mod build;
 mod path;
-mod escape;
+pub(crate) mod escape;
 mod scale;
 mod lanes;
 mod trace;

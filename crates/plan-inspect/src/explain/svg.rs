@@ -1,222 +1,89 @@
 //! An explanation as a picture: stages as boxes, from left to right by level, edges as curves between them.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
-use super::{Explanation, Kind, Node, Stage};
+use anabranch_engine::diagram::{self, Diagram, Edge, Line, Look, Sign, Tone};
 
-const GAP: usize = 56;
-const ROW: usize = 16;
-const SPACE: usize = 26;
-const TOP: usize = 92;
-const LEFT: usize = 24;
-/// The longest line of a box.
-const CHARACTERS: usize = 46;
-/// The width of a character, in tenths of a pixel: a little more than in any of the fonts.
-const CHARACTER: usize = 73;
-/// The width of the head with its legend.
-const HEAD: usize = 620;
-
-/// The fonts and colours of timelines (`picture.css` of the engine): blue waits, green computes.
-const STYLE: &str = "text{font:12px system-ui,-apple-system,\"Segoe UI\",Roboto,\"DejaVu Sans\",sans-serif;fill:#1f2328}\
-    .paper{fill:#fff}.t{font-weight:600;font-size:17px}.n{font-weight:600}.m{fill:#59636e}.r{fill:#1c5a9e}.g{fill:#9a3412}\
-    .box{stroke-width:1.2;rx:6}.wait{fill:#e8f1fb;stroke:#3578c4}.compute{fill:#e4f5ee;stroke:#1f9d74}\
-    .gate{fill:#f3eafa;stroke:#9a5fc4}.timer{fill:#fdf3dd;stroke:#b45309;stroke-dasharray:4 3}\
-    path{fill:none;stroke:#8c959f;stroke-width:1.3}path.c{stroke:#1f2328;stroke-width:2.2}\
-    path.a{stroke-dasharray:5 4}.l .box{rx:2}\
-    @media (prefers-color-scheme:dark){text{fill:#e6edf3}.paper{fill:#0d1117}.m{fill:#9198a1}.r{fill:#79b8ff}\
-    .g{fill:#f0a35e}.wait{fill:#12243a;stroke:#539bf5}.compute{fill:#10291f;stroke:#41b98d}\
-    .gate{fill:#241a31;stroke:#b98ae0}.timer{fill:#2b2110;stroke:#e3b341}path{stroke:#7d8590}path.c{stroke:#f0f6fc}}";
+use super::{After, Explanation, Kind, Node, Stage};
 
 /// The meaning of boxes and lines.
-const LEGEND: [(&str, &str); 6] = [
-    ("<rect class=\"box wait\" width=\"14\" height=\"10\"/>", "waits"),
-    ("<rect class=\"box compute\" width=\"14\" height=\"10\"/>", "computes"),
-    ("<rect class=\"box gate\" width=\"14\" height=\"10\"/>", "decides"),
-    ("<rect class=\"box timer\" width=\"14\" height=\"10\"/>", "watches the time"),
-    ("<path class=\"c\" d=\"M0 5H20\"/>", "longest path"),
-    ("<path class=\"a\" d=\"M0 5H20\"/>", "only if needed"),
+const LEGEND: [(Sign, &str); 6] = [
+    (Sign::Box(Tone::Wait), "waits"),
+    (Sign::Box(Tone::Compute), "computes"),
+    (Sign::Box(Tone::Gate), "decides"),
+    (Sign::Box(Tone::Timer), "watches the time"),
+    (Sign::StrongLine, "longest path"),
+    (Sign::DashedLine, "only if needed"),
 ];
-
-/// Where a box is.
-struct Place {
-    x: usize,
-    y: usize,
-    width: usize,
-    height: usize,
-}
 
 pub(super) fn write(of: &Explanation) -> String {
     let nodes: HashMap<&str, &Node> = of.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
-    let lines: Vec<Vec<(&str, String)>> = of.stages.iter().map(|stage| lines(stage, &nodes)).collect();
-    let (places, width, height) = places(of, &lines);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\"><style>{STYLE}</style>\
-         <rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>"
-    );
-    let mut head = format!("at most {} trips, {} one after the other", of.trips, of.critical_trips);
+    let mut summary = format!("at most {} trips, {} one after the other", of.trips, of.critical_trips);
     if let Some(deadline) = of.deadline_ms {
-        head.push_str(&format!("; deadline {deadline} ms"));
+        summary.push_str(&format!("; deadline {deadline} ms"));
     }
-    push_text(&mut svg, "t", LEFT, 30, &format!("plan {}", of.plan));
-    push_text(&mut svg, "m", LEFT, 50, &head);
-    push_legend(&mut svg);
-    push_edges(&mut svg, of, &places);
-    for ((stage, place), lines) in of.stages.iter().zip(&places).zip(&lines) {
-        let kind = stage.kind.word();
-        let Place { x, y, width, height } = place;
-        push(&mut svg, format_args!("<g><title>{}</title>", title(stage, &nodes)));
-        push(
-            &mut svg,
-            format_args!(
-                "<rect class=\"box {kind}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
-            ),
-        );
-        for (at, (class, line)) in lines.iter().enumerate() {
-            push_text(&mut svg, class, x + 10, y + (at + 1) * ROW + 2, line);
+    // The levels say which stage of a level comes first.
+    let order: Vec<usize> = of.levels.iter().flatten().copied().collect();
+    let mut places = vec![0; of.stages.len()];
+    order.iter().enumerate().for_each(|(place, stage)| places[*stage] = place);
+    let drawn = |stage: &usize| {
+        let edge = |after: &After| Edge {
+            from: places[after.stage],
+            is_strong: of.critical_path.windows(2).any(|pair| pair == [after.stage, *stage]),
+            is_dashed: !after.needed,
+        };
+        let of_stage = &of.stages[*stage];
+        diagram::Node {
+            tone: tone(of_stage.kind),
+            lines: lines(of_stage, &nodes),
+            tooltip: tooltip(of_stage, &nodes),
+            level: of_stage.level,
+            after: of_stage.after.iter().map(edge).collect(),
         }
-        svg.push_str("</g>");
+    };
+    let nodes = order.iter().map(drawn).collect();
+    Diagram { title: format!("plan {}", of.plan), summary, legend: LEGEND.to_vec(), nodes }.svg()
+}
+
+fn tone(kind: Kind) -> Tone {
+    match kind {
+        Kind::Wait => Tone::Wait,
+        Kind::Compute => Tone::Compute,
+        Kind::Gate => Tone::Gate,
+        Kind::Timer => Tone::Timer,
     }
-    svg.push_str("</svg>\n");
-    svg
 }
 
 /// The lines of a box: its nodes, their parameters, their reads, their timeouts and fallbacks.
-fn lines<'a>(stage: &Stage, nodes: &HashMap<&str, &Node>) -> Vec<(&'a str, String)> {
+fn lines(stage: &Stage, nodes: &HashMap<&str, &Node>) -> Vec<Line> {
     if matches!(stage.kind, Kind::Gate | Kind::Timer) {
-        return vec![("n", cut(&stage.name))];
+        return vec![Line::strong(&stage.name)];
     }
     let mut lines = Vec::new();
     for id in &stage.nodes {
         let node = nodes[id.as_str()];
-        lines.push(("n", cut(&format!("{id}: {}", anabranch_plan::inspect::short(&node.op)))));
-        lines.extend(node.reads.iter().map(|read| ("r", cut(&read.command))));
+        lines.push(Line::strong(format!("{id}: {}", anabranch_plan::inspect::short(&node.op))));
+        lines.extend(node.reads.iter().map(|read| Line { look: Look::Read, text: read.command.clone() }));
         // A read says what its parameters say.
         let settings = node.settings.iter().filter(|_| node.reads.is_empty());
-        lines.extend(settings.map(|(name, value)| ("m", cut(&format!("{name}: {value}")))));
-        lines.extend(node.guard.iter().map(|(name, value)| ("g", cut(&format!("{name}: {value}")))));
+        lines.extend(settings.map(|(name, value)| Line::muted(format!("{name}: {value}"))));
+        let guard =
+            |(name, value): &(String, String)| Line { look: Look::Warn, text: format!("{name}: {value}") };
+        lines.extend(node.guard.iter().map(guard));
         if let Some(rows) = node.first_rows {
-            lines.push(("m", format!("first {rows} rows")));
+            lines.push(Line::muted(format!("first {rows} rows")));
         }
     }
     lines
 }
 
 /// The tooltip of a box: its name, and its reads and parameters in full.
-fn title(stage: &Stage, nodes: &HashMap<&str, &Node>) -> String {
-    let mut lines = vec![escaped(&stage.name)];
+fn tooltip(stage: &Stage, nodes: &HashMap<&str, &Node>) -> String {
+    let mut lines = vec![stage.name.clone()];
     for node in stage.nodes.iter().map(|id| nodes[id.as_str()]) {
-        let reads = node.reads.iter().map(|read| format!("{}: {}", read.endpoint_name, read.command));
+        lines.extend(node.reads.iter().map(|read| format!("{}: {}", read.endpoint_name, read.command)));
         let settings = node.settings.iter().chain(&node.guard);
-        let settings = settings.map(|(name, value)| format!("{} {name}: {value}", node.id));
-        lines.extend(reads.chain(settings).map(|line| escaped(&line)));
+        lines.extend(settings.map(|(name, value)| format!("{} {name}: {value}", node.id)));
     }
     lines.join("\n")
-}
-
-/// Boxes stacked by level, each level centred and as wide as its longest line; and the size of it all.
-fn places(of: &Explanation, lines: &[Vec<(&str, String)>]) -> (Vec<Place>, usize, usize) {
-    let height = |stage: usize| lines[stage].len() * ROW + 12;
-    let tall = |level: &Vec<usize>| level.iter().map(|stage| height(*stage) + SPACE).sum::<usize>();
-    let tallest = of.levels.iter().map(tall).max().unwrap_or(0);
-    let mut places: Vec<Place> =
-        of.stages.iter().map(|_| Place { x: 0, y: 0, width: 0, height: 0 }).collect();
-    let mut x = LEFT;
-    for level in &of.levels {
-        let texts = level.iter().flat_map(|stage| &lines[*stage]);
-        let longest = texts.map(|(_, text)| text.chars().count()).max().unwrap_or(0);
-        let width = longest * CHARACTER / 10 + 20;
-        let mut y = TOP + (tallest - tall(level)) / 2;
-        for &stage in level {
-            places[stage] = Place { x, y, width, height: height(stage) };
-            y += height(stage) + SPACE;
-        }
-        x += width + GAP;
-    }
-    (places, (x - GAP.min(x - LEFT)).max(HEAD) + LEFT, TOP + tallest + LEFT)
-}
-
-fn push_legend(svg: &mut String) {
-    let mut x = LEFT;
-    for (sign, text) in LEGEND {
-        push(svg, format_args!("<g class=\"l\" transform=\"translate({x} 64)\">{sign}"));
-        push_text(svg, "m", 26, 9, text);
-        svg.push_str("</g>");
-        x += 26 + text.len() * CHARACTER / 10 + 18;
-    }
-}
-
-fn push_edges(svg: &mut String, of: &Explanation, places: &[Place]) {
-    for (number, stage) in of.stages.iter().enumerate() {
-        for after in &stage.after {
-            let critical = of.critical_path.windows(2).any(|pair| pair == [after.stage, number]);
-            let class = match (critical, after.needed) {
-                (true, true) => " class=\"c\"",
-                (true, false) => " class=\"c a\"",
-                (false, true) => "",
-                (false, false) => " class=\"a\"",
-            };
-            let between: Vec<&Place> = of
-                .levels
-                .get(of.stages[after.stage].level + 1..stage.level)
-                .into_iter()
-                .flatten()
-                .flatten()
-                .map(|stage| &places[*stage])
-                .collect();
-            let line = line(&places[after.stage], &places[number], &between);
-            push(svg, format_args!("<path{class} d=\"{line}\"/>"));
-        }
-    }
-}
-
-/// From box to box; above or below those between them, whichever is nearer.
-fn line(from: &Place, to: &Place, between: &[&Place]) -> String {
-    let (x1, y1) = (from.x + from.width, from.y + from.height / 2);
-    let (x2, y2) = (to.x, to.y + to.height / 2);
-    let curve = |x1: usize, y1: usize, x2: usize, y2: usize| {
-        format!("C{} {y1} {} {y2} {x2} {y2}", x1 + GAP / 2, x2 - GAP / 2)
-    };
-    let above = between.iter().map(|place| place.y).min();
-    let below = between.iter().map(|place| place.y + place.height).max();
-    let (Some(above), Some(below)) = (above, below) else {
-        return format!("M{x1} {y1}{}", curve(x1, y1, x2, y2));
-    };
-    let (above, below) = (above - SPACE / 2, below + SPACE / 2);
-    let lane = if (y1 + y2).abs_diff(2 * above) <= (y1 + y2).abs_diff(2 * below) { above } else { below };
-    let (left, right) = (x1 + GAP, x2 - GAP);
-    format!("M{x1} {y1}{}H{right}{}", curve(x1, y1, left, lane), curve(right, lane, x2, y2))
-}
-
-fn push_text(svg: &mut String, class: &str, x: usize, y: usize, text: &str) {
-    push(svg, format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>", escaped(text)));
-}
-
-fn push(svg: &mut String, piece: std::fmt::Arguments<'_>) {
-    svg.write_fmt(piece).expect("a string takes all that is written");
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(CHARACTERS) {
-        Some(_) => text.chars().take(CHARACTERS - 1).chain(['…']).collect(),
-        None => text.to_owned(),
-    }
-}
-
-/// Text as XML takes it: markup escaped, characters that no XML file may contain replaced.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => out.push(' '),
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            character => out.push(character),
-        }
-    }
-    out
 }

@@ -1,7 +1,8 @@
 //! Calls about what is inside a store: imports, lists, short addresses, single removals.
 
 use anabranch_content::{
-    Address, DroppedImport, Import, ImportRecord, Imported, ListedBlob, ListedDerivation, Memo, RemovedItems,
+    Address, DroppedImport, DryRun, Import, ImportRecord, Imported, ListedBlob, ListedDerivation, Memo,
+    RemovedItems, Usage,
 };
 use bytes::Bytes;
 use futures_util::Stream;
@@ -67,9 +68,16 @@ impl Client {
         Ok(wire::addresses("addresses", &reply.addresses)?)
     }
 
+    /// What takes the space: the totals, the space of up to `most` holders, and the holders of these addresses.
+    pub async fn usage(&self, most: u32, addresses: &[Address]) -> Result<Usage, Error> {
+        let request = proto::UsageRequest { most, addresses: wire::from_addresses(addresses) };
+        Ok(wire::usage(self.recipes.clone().usage(request).await?.into_inner())?)
+    }
+
     /// Removes one blob or recipe; an error if something holds it.
-    pub async fn remove(&self, address: &Address) -> Result<RemovedItems, Error> {
-        let request = proto::RemoveRequest { address: wire::from_address(address) };
+    pub async fn remove(&self, address: &Address, dry_run: DryRun) -> Result<RemovedItems, Error> {
+        let address = wire::from_address(address);
+        let request = proto::RemoveRequest { address, dry_run: dry_run == DryRun::Yes };
         Ok(wire::removed(&self.recipes.clone().remove(request).await?.into_inner()))
     }
 

@@ -328,7 +328,14 @@ impl Client {
         expected: Option<proto::ExpectedRef>,
     ) -> Result<bool, Error> {
         let address = address.as_ref().map(wire::from_address);
-        let request = proto::SetRefRequest { name: name.to_owned(), address, expected };
+        let request = proto::SetRefRequest { name: name.to_owned(), address, expected, forget: false };
+        Ok(self.recipes.clone().set_ref(request).await?.into_inner().changed)
+    }
+
+    /// Drops a name with its history; whether there was one.
+    pub async fn forget_ref(&self, name: &str) -> Result<bool, Error> {
+        let request =
+            proto::SetRefRequest { name: name.to_owned(), forget: true, ..proto::SetRefRequest::default() };
         Ok(self.recipes.clone().set_ref(request).await?.into_inner().changed)
     }
 

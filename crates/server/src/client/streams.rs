@@ -26,6 +26,8 @@ pub struct Got {
     pub size: u64,
     /// Where it came from.
     pub source: Source,
+    /// Recipes that need not run because their inputs have the values of an earlier call.
+    pub cut_off: u32,
     first: Bytes,
     stream: Streaming<proto::GetReply>,
 }
@@ -33,8 +35,8 @@ pub struct Got {
 impl Got {
     pub(super) async fn begin(mut stream: Streaming<proto::GetReply>) -> Result<Got, Error> {
         let reply = stream.message().await?.ok_or_else(|| cut_short("its header"))?;
-        let Part { output, size, source } = wire::header(&wire::set("header", reply.header)?)?;
-        Ok(Got { output, size, source, first: reply.chunk, stream })
+        let Part { output, size, source, cut_off } = wire::header(&wire::set("header", reply.header)?)?;
+        Ok(Got { output, size, source, cut_off, first: reply.chunk, stream })
     }
 
     /// The next piece; nothing at the end.
@@ -96,7 +98,7 @@ impl Many {
         let piece = |reply: proto::GetManyReply| {
             let piece = match wire::set("part", reply.part)? {
                 Sent::Header(header) => {
-                    let Part { output, size, source } = wire::header(&header)?;
+                    let Part { output, size, source, .. } = wire::header(&header)?;
                     Piece::Header { output, size, source }
                 }
                 Sent::Chunk(bytes) => Piece::Bytes(bytes),

@@ -11,7 +11,7 @@ pub mod target {
     pub enum Of {
         #[prost(bytes, tag = "1")]
         Address(::prost::bytes::Bytes),
-        /// A name that means an address; 64 hex digits are an address, too.
+        /// A name that means an address; 64 hex digits are an address, too, and so are 6 or more of its first ones.
         #[prost(string, tag = "2")]
         Name(::prost::alloc::string::String),
     }
@@ -152,6 +152,9 @@ pub struct Header {
     /// How many recipes were computed for it, if it was computed now.
     #[prost(uint32, tag = "4")]
     pub computed: u32,
+    /// How many recipes need not run because their inputs have the values of an earlier call.
+    #[prost(uint32, tag = "5")]
+    pub cut_off: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetReply {
@@ -318,6 +321,9 @@ pub struct SetRefRequest {
     /// Set: the name changes only if it means this now; else the call is ABORTED.
     #[prost(message, optional, tag = "3")]
     pub expected: ::core::option::Option<ExpectedRef>,
+    /// Drops the name with its history, which then holds nothing any more. For use without an address.
+    #[prost(bool, tag = "4")]
+    pub forget: bool,
 }
 /// What a name is expected to mean.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -623,16 +629,108 @@ pub struct FindPrefixReply {
 pub struct RemoveRequest {
     #[prost(bytes = "bytes", tag = "1")]
     pub address: ::prost::bytes::Bytes,
+    /// Only say what would be removed.
+    #[prost(bool, tag = "2")]
+    pub dry_run: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RemoveReply {
-    /// Bytes of the blob that was removed.
+    /// Bytes of the blob that was removed: that of the address, or the value of its recipe.
     #[prost(uint64, optional, tag = "1")]
     pub blob: ::core::option::Option<u64>,
     #[prost(bool, tag = "2")]
     pub derivation: bool,
     #[prost(uint64, tag = "3")]
     pub memos: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UsageRequest {
+    /// Count the space of so many holders, those that hold the most bytes alone; at most 100,000.
+    #[prost(uint32, tag = "1")]
+    pub most: u32,
+    /// Name the holders of these addresses.
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    pub addresses: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+/// Items and their bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Space {
+    #[prost(uint64, tag = "1")]
+    pub blobs: u64,
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
+    #[prost(uint64, tag = "3")]
+    pub recipes: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Import {
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub label: ::prost::alloc::string::String,
+}
+/// A holder of items: a name, a pin, the addresses that a name had before, or an import.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Root {
+    #[prost(oneof = "root::Of", tags = "1, 2, 3, 4")]
+    pub of: ::core::option::Option<root::Of>,
+}
+/// Nested message and enum types in `Root`.
+pub mod root {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Of {
+        #[prost(string, tag = "1")]
+        Name(::prost::alloc::string::String),
+        #[prost(bytes, tag = "2")]
+        Pin(::prost::bytes::Bytes),
+        #[prost(string, tag = "3")]
+        History(::prost::alloc::string::String),
+        #[prost(message, tag = "4")]
+        Import(super::Import),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RootSpace {
+    #[prost(message, optional, tag = "1")]
+    pub root: ::core::option::Option<Root>,
+    /// Everything that it leads to; not set if that was not counted.
+    #[prost(message, optional, tag = "2")]
+    pub reached: ::core::option::Option<Space>,
+    /// The items that no other root leads to.
+    #[prost(message, optional, tag = "3")]
+    pub alone: ::core::option::Option<Space>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Holder {
+    /// The first root that leads to the item; not set: none does.
+    #[prost(message, optional, tag = "1")]
+    pub root: ::core::option::Option<Root>,
+    /// Another root leads to it too.
+    #[prost(bool, tag = "2")]
+    pub is_shared: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UsageReply {
+    /// Blobs that were put.
+    #[prost(message, optional, tag = "1")]
+    pub put: ::core::option::Option<Space>,
+    /// Blobs that were computed.
+    #[prost(message, optional, tag = "2")]
+    pub computed: ::core::option::Option<Space>,
+    #[prost(uint64, tag = "3")]
+    pub recipes: u64,
+    #[prost(uint64, tag = "4")]
+    pub memos: u64,
+    /// Everything that a root leads to.
+    #[prost(message, optional, tag = "5")]
+    pub held: ::core::option::Option<Space>,
+    #[prost(uint64, tag = "6")]
+    pub roots_count: u64,
+    #[prost(message, repeated, tag = "7")]
+    pub roots: ::prost::alloc::vec::Vec<RootSpace>,
+    /// One for each address of the request.
+    #[prost(message, repeated, tag = "8")]
+    pub holders: ::prost::alloc::vec::Vec<Holder>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FunctionsRequest {}
@@ -1577,6 +1675,28 @@ pub mod recipes_client {
                 .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "Remove"));
             self.inner.unary(req, path, codec).await
         }
+        /// What takes the space, and which names, pins and imports hold it.
+        pub async fn usage(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UsageRequest>,
+        ) -> std::result::Result<tonic::Response<super::UsageReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/anabranch.recipe.v1.Recipes/Usage",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("anabranch.recipe.v1.Recipes", "Usage"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The functions that recipes may name.
         pub async fn functions(
             &mut self,
@@ -1789,6 +1909,11 @@ pub mod recipes_server {
             &self,
             request: tonic::Request<super::RemoveRequest>,
         ) -> std::result::Result<tonic::Response<super::RemoveReply>, tonic::Status>;
+        /// What takes the space, and which names, pins and imports hold it.
+        async fn usage(
+            &self,
+            request: tonic::Request<super::UsageRequest>,
+        ) -> std::result::Result<tonic::Response<super::UsageReply>, tonic::Status>;
         /// The functions that recipes may name.
         async fn functions(
             &self,
@@ -2839,6 +2964,49 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RemoveSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/anabranch.recipe.v1.Recipes/Usage" => {
+                    #[allow(non_camel_case_types)]
+                    struct UsageSvc<T: Recipes>(pub Arc<T>);
+                    impl<T: Recipes> tonic::server::UnaryService<super::UsageRequest>
+                    for UsageSvc<T> {
+                        type Response = super::UsageReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UsageRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Recipes>::usage(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UsageSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -5,6 +5,7 @@ mod many;
 
 use std::sync::Arc;
 
+use anabranch_content::DryRun;
 use anabranch_recipe::{Get, Heard, Listener};
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -143,9 +144,16 @@ impl Recipes for OfRecipes {
 
     async fn set_ref(&self, request: Request<proto::SetRefRequest>) -> Answer<proto::SetRefReply> {
         answer(async {
-            let proto::SetRefRequest { name, address, expected } = request.into_inner();
+            let proto::SetRefRequest { name, address, expected, forget } = request.into_inner();
             let address = address.map(|address| wire::address("address", &address)).transpose()?;
             let store = self.0.executor.store();
+            if forget {
+                if address.is_some() || expected.is_some() {
+                    let message = "`forget` drops a name; `address` and `expected` must not be set";
+                    return Err(Failure::new(Code::InvalidArgument, message));
+                }
+                return Ok(proto::SetRefReply { changed: store.forget_name(&name).await? });
+            }
             let changed = match expected {
                 None => store.name(&name, address).await?,
                 Some(proto::ExpectedRef { address: expected }) => {
@@ -279,9 +287,22 @@ impl Recipes for OfRecipes {
     async fn remove(&self, request: Request<proto::RemoveRequest>) -> Answer<proto::RemoveReply> {
         answer(async {
             let address = wire::address("address", &request.get_ref().address)?;
-            let removed = self.0.executor.store().remove(&address).await?;
+            let dry_run = if request.get_ref().dry_run { DryRun::Yes } else { DryRun::No };
+            let removed = self.0.executor.store().remove(&address, dry_run).await?;
             let (blob, derivation, memos) = (removed.blob, removed.derivation, removed.memos);
             Ok(proto::RemoveReply { blob, derivation, memos })
+        })
+        .await
+    }
+
+    async fn usage(&self, request: Request<proto::UsageRequest>) -> Answer<proto::UsageReply> {
+        answer(async {
+            let proto::UsageRequest { most, addresses } = request.into_inner();
+            self.0.check_count("most", most as usize)?;
+            self.0.check_count("addresses", addresses.len())?;
+            let addresses = wire::addresses("addresses", &addresses)?;
+            let usage = self.0.executor.store().usage(most as usize, &addresses).await?;
+            Ok(wire::from_usage(&usage))
         })
         .await
     }

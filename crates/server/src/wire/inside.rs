@@ -1,10 +1,11 @@
 //! Imports and lists: what is inside a store, on the wire.
 
 use anabranch_content::{
-    Class, Cost, ImportRecord, Imported, ImportedName, ListedBlob, ListedDerivation, Memo, RemovedItems, Time,
+    Class, Cost, Holder, ImportRecord, Imported, ImportedName, ListedBlob, ListedDerivation, Memo,
+    RemovedItems, Root, RootSpace, Space, Time, Usage,
 };
 
-use super::{Bad, address, from_address};
+use super::{Bad, address, from_address, set};
 use crate::proto::recipes as proto;
 
 pub(crate) fn imported(reply: proto::ImportReply) -> Result<Imported, Bad> {
@@ -103,4 +104,76 @@ pub(crate) fn from_listed_memo(it: &Memo) -> proto::Listed {
 
 pub(crate) fn removed(reply: &proto::RemoveReply) -> RemovedItems {
     RemovedItems { blob: reply.blob, derivation: reply.derivation, memos: reply.memos }
+}
+
+fn space(it: proto::Space) -> Space {
+    Space { blobs: it.blobs, bytes: it.bytes, derivations: it.recipes }
+}
+
+fn from_space(it: Space) -> proto::Space {
+    proto::Space { blobs: it.blobs, bytes: it.bytes, recipes: it.derivations }
+}
+
+fn root(it: proto::Root) -> Result<Root, Bad> {
+    use proto::root::Of;
+    Ok(match set("root", it.of)? {
+        Of::Name(name) => Root::Name(name),
+        Of::Pin(pin) => Root::Pin(address("pin", &pin)?),
+        Of::History(name) => Root::History(name),
+        Of::Import(proto::Import { id, label }) => Root::Import { id, label },
+    })
+}
+
+fn from_root(it: &Root) -> proto::Root {
+    use proto::root::Of;
+    let of = match it {
+        Root::Name(name) => Of::Name(name.clone()),
+        Root::Pin(pin) => Of::Pin(from_address(pin)),
+        Root::History(name) => Of::History(name.clone()),
+        Root::Import { id, label } => Of::Import(proto::Import { id: id.clone(), label: label.clone() }),
+    };
+    proto::Root { of: Some(of) }
+}
+
+pub(crate) fn usage(reply: proto::UsageReply) -> Result<Usage, Bad> {
+    let of_root = |it: proto::RootSpace| {
+        let alone = space(set("alone", it.alone)?);
+        Ok(RootSpace { root: root(set("root", it.root)?)?, reached: it.reached.map(space), alone })
+    };
+    let holder = |it: proto::Holder| {
+        let is_shared = it.is_shared;
+        Ok(it.root.map(root).transpose()?.map(|root| Holder { root, is_shared }))
+    };
+    Ok(Usage {
+        put: space(set("put", reply.put)?),
+        computed: space(set("computed", reply.computed)?),
+        derivations: reply.recipes,
+        memos: reply.memos,
+        held: space(set("held", reply.held)?),
+        roots_count: reply.roots_count,
+        roots: reply.roots.into_iter().map(of_root).collect::<Result<_, Bad>>()?,
+        holders: reply.holders.into_iter().map(holder).collect::<Result<_, Bad>>()?,
+    })
+}
+
+pub(crate) fn from_usage(usage: &Usage) -> proto::UsageReply {
+    let of_root = |it: &RootSpace| proto::RootSpace {
+        root: Some(from_root(&it.root)),
+        reached: it.reached.map(from_space),
+        alone: Some(from_space(it.alone)),
+    };
+    let holder = |it: &Option<Holder>| proto::Holder {
+        root: it.as_ref().map(|it| from_root(&it.root)),
+        is_shared: it.as_ref().is_some_and(|it| it.is_shared),
+    };
+    proto::UsageReply {
+        put: Some(from_space(usage.put)),
+        computed: Some(from_space(usage.computed)),
+        recipes: usage.derivations,
+        memos: usage.memos,
+        held: Some(from_space(usage.held)),
+        roots_count: usage.roots_count,
+        roots: usage.roots.iter().map(of_root).collect(),
+        holders: usage.holders.iter().map(holder).collect(),
+    }
 }

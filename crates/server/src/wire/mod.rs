@@ -12,7 +12,7 @@ pub(crate) use answers::{
 pub(crate) use events::{from_heard, heard};
 pub(crate) use inside::{
     from_import_record, from_imported, from_listed_blob, from_listed_derivation, from_listed_memo,
-    import_record, imported, listed_blob, listed_derivation, listed_memo, removed,
+    from_usage, import_record, imported, listed_blob, listed_derivation, listed_memo, removed, usage,
 };
 pub(crate) use recipes::{
     Part, added, draft, from_added, from_draft, from_function, from_header, from_memo, from_recipe,
@@ -34,7 +34,7 @@ pub(crate) struct Bad(pub String);
 pub enum Target {
     /// An address.
     Address(Address),
-    /// A name.
+    /// A name, or the beginning of an address.
     Name(String),
 }
 
@@ -44,7 +44,7 @@ impl From<Address> for Target {
     }
 }
 
-/// 64 hex digits are an address, anything else is a name.
+/// 64 hex digits are an address, anything else is a name or the beginning of an address.
 impl From<&str> for Target {
     fn from(text: &str) -> Target {
         text.parse().map_or_else(|_| Target::Name(text.to_owned()), Target::Address)

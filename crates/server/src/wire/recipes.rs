@@ -167,11 +167,13 @@ pub(crate) struct Part {
     pub(crate) output: Address,
     pub(crate) size: u64,
     pub(crate) source: Source,
+    /// Recipes that need not run because their inputs have the values of an earlier call.
+    pub(crate) cut_off: u32,
 }
 
 impl Part {
     pub(crate) fn of(got: &Got) -> Part {
-        Part { output: got.output, size: got.size, source: got.source }
+        Part { output: got.output, size: got.size, source: got.source, cut_off: got.cut_off }
     }
 }
 
@@ -182,7 +184,8 @@ pub(crate) fn header(header: &proto::Header) -> Result<Part, Bad> {
         proto::Source::Computed => Source::Computed(header.computed),
         proto::Source::Unspecified => return Err(Bad("`source` is not set".to_owned())),
     };
-    Ok(Part { output: address("output", &header.output)?, size: header.size, source })
+    let (output, cut_off) = (address("output", &header.output)?, header.cut_off);
+    Ok(Part { output, size: header.size, source, cut_off })
 }
 
 pub(crate) fn from_header(part: &Part) -> proto::Header {
@@ -191,7 +194,8 @@ pub(crate) fn from_header(part: &Part) -> proto::Header {
         Source::Memo => (proto::Source::Memo, 0),
         Source::Computed(count) => (proto::Source::Computed, count),
     };
-    proto::Header { output: from_address(&part.output), size: part.size, source: source.into(), computed }
+    let (output, cut_off) = (from_address(&part.output), part.cut_off);
+    proto::Header { output, size: part.size, source: source.into(), computed, cut_off }
 }
 
 pub(crate) fn function(function: proto::Function) -> Result<Signature, Bad> {

@@ -311,10 +311,43 @@ async fn a_look_inside_a_server() {
     assert_eq!((memos[0].derivation, memos[0].output, memos[0].size), (recipe, leaf, 6));
     assert_eq!(client.list_blobs(Some(leaf), 10).await.unwrap(), []);
     assert_eq!(client.find_prefix(&recipe.to_string()[..7], 2).await.unwrap(), [recipe]);
-    let held = client.remove(&leaf).await.unwrap_err();
+    let held = client.remove(&leaf, DryRun::Yes).await.unwrap_err();
     assert_eq!(held.code(), Some(Code::FailedPrecondition), "{held}");
-    assert!(client.remove(&recipe).await.unwrap().derivation);
-    assert_eq!(client.remove(&leaf).await.unwrap().blob, Some(6));
+    client.set_ref("page", Some(recipe)).await.unwrap();
+    client.set_ref("leaf", Some(leaf)).await.unwrap();
+    client.pin(leaf).await.unwrap();
+    let usage = client.usage(2, &[leaf, recipe, Address::of(b"nowhere")]).await.unwrap();
+    assert_eq!((usage.put.bytes, usage.derivations, usage.memos, usage.held.blobs), (6, 1, 2, 1));
+    assert_eq!((usage.roots_count, usage.roots.len()), (3, 2));
+    let holders: Vec<_> = usage.holders.iter().map(|it| it.as_ref().map(|it| it.is_shared)).collect();
+    assert_eq!(holders, [Some(true), Some(false), None]);
+    client.unpin(leaf).await.unwrap();
+    for name in ["page", "leaf"] {
+        // Also out of its history.
+        for address in (0..16).map(|number: u32| Address::of(&number.to_le_bytes())).map(Some).chain([None]) {
+            client.set_ref(name, address).await.unwrap();
+        }
+    }
+    assert!(client.remove(&recipe, DryRun::Yes).await.unwrap().derivation);
+    assert!(client.remove(&recipe, DryRun::No).await.unwrap().derivation);
+    assert_eq!(client.remove(&leaf, DryRun::No).await.unwrap().blob, Some(6));
+}
+
+#[tokio::test]
+async fn targets_may_be_the_beginning_of_an_address() {
+    let (_server, client) = started().await;
+    let leaf = client.put("inside").await.unwrap().address;
+    let short = &leaf.to_string()[..6];
+    assert_eq!(client.find(short).await.unwrap(), leaf);
+    assert_eq!(client.resolve(&leaf.to_string()[..40]).await.unwrap().address, leaf);
+    let none = client.find(&leaf.to_string()[..5]).await.unwrap_err();
+    assert!(none.to_string().contains("its first 6 or more"), "{none}");
+    let none = client.find("123456").await.unwrap_err();
+    assert!(none.to_string().contains("no address here begins with it"), "{none}");
+    // A name wins.
+    let other = client.put("other").await.unwrap().address;
+    client.set_ref(short, Some(other)).await.unwrap();
+    assert_eq!(client.find(short).await.unwrap(), other);
 }
 
 #[tokio::test]

@@ -1,0 +1,105 @@
+//! Calls about what is inside a store: pages of items, short addresses, space and its holders, single removals.
+
+use anabranch_content::{Address, DryRun, ListedBlob, ListedDerivation, RemovedItems, Root, Usage};
+use anabranch_text::quote;
+
+use super::backend::Backend;
+use super::owner::Owner;
+use super::place::Connection;
+use crate::failure::Failure;
+
+impl Backend {
+    /// Up to `most` blobs after an address, in order.
+    pub(super) async fn blobs(&self, after: Option<Address>, most: u32) -> Result<Vec<ListedBlob>, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
+                Ok(executor.store().list_blobs(after, most as usize).await?)
+            }
+            Connection::Client(client) => Ok(client.list_blobs(after, most).await?),
+        })
+        .await
+    }
+
+    /// Up to `most` recipes after an address, in order.
+    pub(super) async fn recipes(
+        &self,
+        after: Option<Address>,
+        most: u32,
+    ) -> Result<Vec<ListedDerivation>, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
+                Ok(executor.store().list_derivations(after, most as usize).await?)
+            }
+            Connection::Client(client) => Ok(client.list_derivations(after, most).await?),
+        })
+        .await
+    }
+
+    /// Up to `most` addresses that begin with these hex digits.
+    pub(super) async fn find_prefix(&self, prefix: &str, most: u32) -> Result<Vec<Address>, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
+                Ok(executor.store().find_prefix(prefix, most as usize).await?)
+            }
+            Connection::Client(client) => Ok(client.find_prefix(prefix, most).await?),
+        })
+        .await
+    }
+
+    /// What takes the space: totals, up to `most` holders, and the holders of these addresses.
+    pub(super) async fn usage(&self, most: u32, addresses: &[Address]) -> Result<Usage, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
+                Ok(executor.store().usage(most as usize, addresses).await?)
+            }
+            Connection::Client(client) => Ok(client.usage(most, addresses).await?),
+        })
+        .await
+    }
+
+    /// Removes a blob or a recipe that nothing holds.
+    pub(super) async fn remove(&self, address: Address, dry_run: DryRun) -> Result<RemovedItems, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
+                Ok(executor.store().remove(&address, dry_run).await?)
+            }
+            Connection::Client(client) => Ok(client.remove(&address, dry_run).await?),
+        })
+        .await
+    }
+
+    /// Drops a name with its history; whether there was one.
+    pub(super) async fn forget_ref(&self, name: &str) -> Result<bool, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.store().forget_name(name).await?),
+            Connection::Client(client) => Ok(client.forget_ref(name).await?),
+        })
+        .await
+    }
+}
+
+/// A holder in words.
+pub(super) fn holder(root: &Root) -> String {
+    match root {
+        Root::Name(name) => name.clone(),
+        Root::Pin(pin) => format!("pin {}", short(pin)),
+        Root::History(name) => format!("history of {name}"),
+        Root::Import { id, label } => format!("import {id} ({label})"),
+    }
+}
+
+/// The command that lets a holder go.
+pub(super) fn way_out(root: &Root) -> String {
+    match root {
+        Root::Name(name) | Root::History(name) => {
+            format!("`anabranch recipe ref drop {} --history` drops that name", quote(name).trim_matches('`'))
+        }
+        Root::Pin(pin) => format!("`anabranch recipe unpin {}` drops that pin", short(pin)),
+        Root::Import { id, .. } => format!("`anabranch recipe imports drop {id}` drops that import"),
+    }
+}
+
+/// The first digits of an address, which are enough for commands.
+pub(super) fn short(address: &Address) -> String {
+    address.to_string()[..12].to_owned()
+}

@@ -1,0 +1,152 @@
+//! `anabranch recipe rm`.
+
+use anabranch_content::{Address, DryRun, RemovedItems};
+use anabranch_server::{ClientError, Code};
+use anabranch_text::{count, size};
+use clap::Args;
+use serde_json::{Value as Json, json};
+
+use super::at::{At, Missing};
+use super::backend::Backend;
+use super::inside::way_out;
+use super::show;
+use crate::failure::Failure;
+use crate::out;
+
+pub(super) const HELP: &str = "\
+Removes blobs, recipes and values that nothing holds. A recipe goes with its computed value, unless
+that is also the value of another recipe. What a name, a pin, an import or another recipe holds is
+refused, and the error says by what. `recipe collect` removes everything that nothing holds.
+stderr: what was removed, and how many bytes that frees.
+
+  anabranch recipe rm 4f1c92ab --dry-run
+  anabranch recipe rm --value 4f1c92ab      # only its value; the recipe stays
+
+Exit codes: 0 removed; 1 refused, not found or failed; 2 wrong usage; 3 removed, but data that had been
+acknowledged was lost (the log says what).";
+
+/// Removes single items.
+#[derive(Args)]
+pub(crate) struct Rm {
+    /// Addresses, the first 6 or more digits of them, or names.
+    #[arg(value_name = "TARGET", required = true)]
+    targets: Vec<String>,
+    /// Removes the values of recipes; the recipes stay.
+    #[arg(long)]
+    value: bool,
+    /// Says what would be removed, and removes nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Rm {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.at.run_until("stopped; what was removed so far is gone", Missing::Refuse, async |backend| {
+            let mut waiting = backend.find_all(&self.targets).await?;
+            waiting.sort_unstable();
+            waiting.dedup();
+            if self.value {
+                for address in &mut waiting {
+                    *address = value_of(backend, *address).await?;
+                }
+            }
+            let removed = self.remove_all(backend, waiting).await?;
+            if self.json {
+                return show::json(&self.as_json(&removed));
+            }
+            let verb = if self.dry_run { "would remove" } else { "removed" };
+            for (address, items) in &removed {
+                out::note(&format!("{verb} {} {address}", in_words(items)));
+            }
+            let verb = if self.dry_run { "would free" } else { "freed" };
+            out::note(&format!("{verb} {}", size::format(freed(&removed))));
+            Ok(())
+        })
+    }
+
+    /// Removes all; one that another of them reads goes after that.
+    async fn remove_all(
+        &self,
+        backend: &Backend,
+        mut waiting: Vec<Address>,
+    ) -> Result<Vec<(Address, RemovedItems)>, Failure> {
+        let dry_run = if self.dry_run { DryRun::Yes } else { DryRun::No };
+        let mut removed = Vec::new();
+        loop {
+            let (mut refused, mut why) = (Vec::new(), None);
+            let before = removed.len();
+            for address in waiting {
+                match backend.remove(address, dry_run).await {
+                    Ok(items) => removed.push((address, items)),
+                    Err(failure) if is_held(&failure) => {
+                        refused.push(address);
+                        why.get_or_insert((address, failure));
+                    }
+                    Err(failure) => return Err(failure),
+                }
+            }
+            let Some((address, failure)) = why else { return Ok(removed) };
+            if removed.len() == before || self.dry_run {
+                return Err(with_way_out(backend, address, failure).await);
+            }
+            waiting = refused;
+        }
+    }
+
+    fn as_json(&self, removed: &[(Address, RemovedItems)]) -> Json {
+        let one = |(address, items): &(Address, RemovedItems)| {
+            json!({
+                "address": address.to_string(), "bytes": items.blob, "recipe": items.derivation,
+                "memos": items.memos,
+            })
+        };
+        let removed_json: Vec<Json> = removed.iter().map(one).collect();
+        json!({"removed": removed_json, "freed_bytes": freed(removed), "dry_run": self.dry_run})
+    }
+}
+
+/// The blob that a recipe came to.
+async fn value_of(backend: &Backend, address: Address) -> Result<Address, Failure> {
+    let found = backend.resolve(address).await?;
+    if found.recipe.is_none() {
+        return Err(Failure::of(format!("{address} is not a recipe; without --value, blobs are removed")));
+    }
+    let memo = found.memo.ok_or_else(|| Failure::of(format!("{address} has no stored value")))?;
+    Ok(memo.output)
+}
+
+/// The refusal, with the command that would let the holder go.
+async fn with_way_out(backend: &Backend, address: Address, failure: Failure) -> Failure {
+    let Failure::Failed(error) = &failure else { return failure };
+    let usage = backend.usage(0, &[address]).await.ok();
+    let holder = usage.and_then(|usage| usage.holders.into_iter().next().flatten());
+    match holder {
+        Some(holder) => Failure::of(format!("{error}; {}", way_out(&holder.root))),
+        None => Failure::of(format!("{error}; remove that first")),
+    }
+}
+
+fn is_held(failure: &Failure) -> bool {
+    let Failure::Failed(error) = failure else { return false };
+    let is_local = matches!(error.downcast_ref(), Some(anabranch_content::Error::Held { .. }));
+    is_local || matches!(error.downcast_ref(), Some(ClientError::Call { code: Code::FailedPrecondition, .. }))
+}
+
+fn freed(removed: &[(Address, RemovedItems)]) -> u64 {
+    removed.iter().filter_map(|(_, items)| items.blob).sum()
+}
+
+fn in_words(items: &RemovedItems) -> String {
+    let bytes = items.blob.map(size::format);
+    match (items.derivation, bytes) {
+        (true, Some(bytes)) => format!("the recipe and its value ({bytes})"),
+        (true, None) => "the recipe".to_owned(),
+        (false, Some(bytes)) => format!("the blob ({bytes})"),
+        (false, None) => count(items.memos, "memo"),
+    }
+}

@@ -1,0 +1,192 @@
+//! Pictures of graphs before they run: boxes from left to right by level, with curves between them. They have the fonts
+//! and colours of timelines, light and dark.
+//!
+//! ```
+//! use anabranch_engine::diagram::{Diagram, Edge, Line, Node, Tone};
+//! let node = |name: &str, level, after| Node {
+//!     tone: Tone::Compute, lines: vec![Line::strong(name)], tooltip: name.to_owned(), level, after,
+//! };
+//! let nodes = vec![node("read", 0, vec![]), node("rank", 1, vec![Edge::from_node(0)])];
+//! let diagram = Diagram { title: "feed".to_owned(), nodes, ..Diagram::default() };
+//! assert!(diagram.svg().starts_with("<svg"));
+//! ```
+
+mod html;
+mod layout;
+mod svg;
+
+/// A graph to be drawn.
+#[derive(Clone, Debug, Default)]
+pub struct Diagram {
+    /// Its title.
+    pub title: String,
+    /// The line below the title.
+    pub summary: String,
+    /// The meaning of boxes and lines.
+    pub legend: Vec<(Sign, &'static str)>,
+    /// Its nodes. Those of one level stand below each other, in this order.
+    pub nodes: Vec<Node>,
+}
+
+/// A node of the graph.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its colour.
+    pub tone: Tone,
+    /// The lines of its box; long ones are cut.
+    pub lines: Vec<Line>,
+    /// The text that appears under the pointer.
+    pub tooltip: String,
+    /// Its column, from 0.
+    pub level: usize,
+    /// Its edges, from nodes of lower levels.
+    pub after: Vec<Edge>,
+}
+
+/// A line of a box.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Its look.
+    pub look: Look,
+    /// Its text.
+    pub text: String,
+}
+
+/// The look of a line of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Bold.
+    Strong,
+    /// Pale.
+    Muted,
+    /// Blue, as a read.
+    Read,
+    /// Orange, as a guard or a warning.
+    Warn,
+}
+
+/// The colour of a box: that of the same thing in timelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Blue: waits or reads.
+    Wait,
+    /// Green: computes.
+    Compute,
+    /// Violet: decides.
+    Gate,
+    /// Amber and dashed: watches the time.
+    Timer,
+    /// Grey: nothing to do.
+    Quiet,
+    /// Red: fails.
+    Fault,
+}
+
+/// An edge.
+#[derive(Clone, Copy, Debug)]
+pub struct Edge {
+    /// The place of the node that it comes from.
+    pub from: usize,
+    /// Drawn strong.
+    pub is_strong: bool,
+    /// Drawn dashed.
+    pub is_dashed: bool,
+}
+
+/// An entry of the legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// A box.
+    Box(Tone),
+    /// A strong line.
+    StrongLine,
+    /// A dashed line.
+    DashedLine,
+}
+
+/// A table below the picture of a page: a head, and rows of as many cells.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// The names of the columns.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Diagram {
+    /// As a picture.
+    pub fn svg(&self) -> String {
+        svg::write(self)
+    }
+
+    /// As a page without references to others: the picture, and a table below it.
+    pub fn html(&self, table: &Table) -> String {
+        html::write(self, table)
+    }
+}
+
+impl Line {
+    /// A bold line.
+    pub fn strong(text: impl Into<String>) -> Line {
+        Line { look: Look::Strong, text: text.into() }
+    }
+
+    /// A pale line.
+    pub fn muted(text: impl Into<String>) -> Line {
+        Line { look: Look::Muted, text: text.into() }
+    }
+}
+
+impl Edge {
+    /// A plain edge.
+    pub fn from_node(from: usize) -> Edge {
+        Edge { from, is_strong: false, is_dashed: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, level: usize, after: &[usize]) -> Node {
+        let after = after.iter().map(|from| Edge::from_node(*from)).collect();
+        Node { tone: Tone::Wait, lines: vec![Line::strong(name)], tooltip: name.to_owned(), level, after }
+    }
+
+    #[test]
+    fn every_class_has_a_rule_and_text_is_escaped() {
+        let mut nodes = vec![node("<a> & \u{1}", 0, &[]), node("b", 1, &[0]), node("c", 2, &[0, 1])];
+        let tones = [Tone::Compute, Tone::Gate, Tone::Timer, Tone::Quiet, Tone::Fault];
+        for (tone, look) in
+            tones.into_iter().zip([Look::Strong, Look::Muted, Look::Read, Look::Warn].into_iter().cycle())
+        {
+            let lines = vec![Line { look, text: "x".repeat(100) }];
+            nodes.push(Node { tone, lines, ..node("", 1, &[0]) });
+        }
+        nodes[2].after[0] = Edge { from: 0, is_strong: true, is_dashed: true };
+        let legend = vec![
+            (Sign::Box(Tone::Wait), "waits"),
+            (Sign::StrongLine, "strong"),
+            (Sign::DashedLine, "dashed"),
+        ];
+        let diagram = Diagram { title: "</style>".to_owned(), summary: String::new(), legend, nodes };
+        let svg = diagram.svg();
+        let style = svg.split("<style>").nth(1).unwrap().split("</style>").next().unwrap();
+        for classes in svg.split(" class=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            for class in classes.split(' ') {
+                assert!(style.contains(&format!(".{class}")), "{class} has no rule");
+            }
+        }
+        assert!(svg.contains("&lt;a&gt; &amp; \u{fffd}") && svg.contains("&lt;/style&gt;"), "{svg}");
+        assert!(!svg.contains(&"x".repeat(60)), "long lines are cut");
+        assert_eq!((svg.matches("<g>").count(), svg.matches("<path").count()), (8, 10));
+        let table = Table { head: vec!["name".to_owned()], rows: vec![vec!["<b>".to_owned()]] };
+        let page = diagram.html(&table);
+        assert!(page.contains(&svg.replace('\n', "")) && page.contains("<td>&lt;b&gt;</td>"), "{page}");
+    }
+
+    #[test]
+    fn an_empty_graph_has_a_head() {
+        assert!(Diagram { title: "nothing".to_owned(), ..Diagram::default() }.svg().contains("nothing"));
+    }
+}
