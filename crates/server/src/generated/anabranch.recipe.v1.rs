@@ -1088,7 +1088,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Put",
             );
@@ -1110,7 +1110,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Add",
             );
@@ -1135,7 +1135,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Get",
             );
@@ -1160,7 +1160,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/GetMany",
             );
@@ -1182,7 +1182,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Find",
             );
@@ -1204,7 +1204,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Resolve",
             );
@@ -1229,7 +1229,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Invalidate",
             );
@@ -1251,7 +1251,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Pin",
             );
@@ -1273,7 +1273,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Unpin",
             );
@@ -1295,7 +1295,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Pins",
             );
@@ -1317,7 +1317,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/SetRef",
             );
@@ -1339,7 +1339,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/History",
             );
@@ -1361,7 +1361,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Refs",
             );
@@ -1383,7 +1383,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Collect",
             );
@@ -1405,7 +1405,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Scrub",
             );
@@ -1430,7 +1430,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Export",
             );
@@ -1452,7 +1452,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Import",
             );
@@ -1474,7 +1474,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Imports",
             );
@@ -1499,7 +1499,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/DropImport",
             );
@@ -1521,7 +1521,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/List",
             );
@@ -1546,7 +1546,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/FindPrefix",
             );
@@ -1568,7 +1568,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Remove",
             );
@@ -1590,7 +1590,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Functions",
             );
@@ -1612,7 +1612,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Status",
             );
@@ -1637,7 +1637,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Events",
             );
@@ -1917,7 +1917,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PutSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1960,7 +1960,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AddSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2006,7 +2006,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2052,7 +2052,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetManySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2095,7 +2095,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FindSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2138,7 +2138,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ResolveSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2183,7 +2183,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = InvalidateSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2226,7 +2226,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PinSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2269,7 +2269,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UnpinSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2312,7 +2312,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PinsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2355,7 +2355,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SetRefSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2398,7 +2398,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = HistorySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2441,7 +2441,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RefsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2484,7 +2484,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CollectSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2527,7 +2527,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ScrubSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2573,7 +2573,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ExportSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2620,7 +2620,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ImportSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2663,7 +2663,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ImportsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2708,7 +2708,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DropImportSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2751,7 +2751,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2796,7 +2796,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FindPrefixSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2839,7 +2839,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RemoveSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2882,7 +2882,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FunctionsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2925,7 +2925,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StatusSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2971,7 +2971,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = EventsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
