@@ -1186,7 +1186,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Put",
             );
@@ -1208,7 +1208,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Add",
             );
@@ -1233,7 +1233,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Get",
             );
@@ -1258,7 +1258,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/GetMany",
             );
@@ -1280,7 +1280,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Find",
             );
@@ -1302,7 +1302,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Resolve",
             );
@@ -1327,7 +1327,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Invalidate",
             );
@@ -1349,7 +1349,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Pin",
             );
@@ -1371,7 +1371,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Unpin",
             );
@@ -1393,7 +1393,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Pins",
             );
@@ -1415,7 +1415,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/SetRef",
             );
@@ -1437,7 +1437,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/History",
             );
@@ -1459,7 +1459,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Refs",
             );
@@ -1481,7 +1481,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Collect",
             );
@@ -1503,7 +1503,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Scrub",
             );
@@ -1528,7 +1528,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Export",
             );
@@ -1550,7 +1550,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Import",
             );
@@ -1572,7 +1572,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Imports",
             );
@@ -1597,7 +1597,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/DropImport",
             );
@@ -1619,7 +1619,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/List",
             );
@@ -1644,7 +1644,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/FindPrefix",
             );
@@ -1666,7 +1666,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Remove",
             );
@@ -1710,7 +1710,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Functions",
             );
@@ -1732,7 +1732,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Status",
             );
@@ -1757,7 +1757,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Events",
             );
@@ -2042,7 +2042,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PutSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2085,7 +2085,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AddSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2131,7 +2131,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2177,7 +2177,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetManySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2220,7 +2220,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FindSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2263,7 +2263,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ResolveSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2308,7 +2308,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = InvalidateSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2351,7 +2351,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PinSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2394,7 +2394,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UnpinSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2437,7 +2437,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PinsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2480,7 +2480,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SetRefSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2523,7 +2523,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = HistorySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2566,7 +2566,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RefsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2609,7 +2609,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CollectSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2652,7 +2652,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ScrubSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2698,7 +2698,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ExportSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2745,7 +2745,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ImportSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2788,7 +2788,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ImportsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2833,7 +2833,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DropImportSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2876,7 +2876,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2921,7 +2921,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FindPrefixSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2964,7 +2964,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RemoveSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -3050,7 +3050,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FunctionsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -3093,7 +3093,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StatusSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -3139,7 +3139,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = EventsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
