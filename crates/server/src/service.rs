@@ -14,6 +14,7 @@ use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use tonic_health::pb::health_server::HealthServer;
 
+use crate::access::Access;
 use crate::budget::ByteBudget;
 use crate::connections::Traffic;
 use crate::deriva::OfDeriva;
@@ -57,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) budget: ByteBudget,
     /// Each large blob on its way in is an open file.
     pub(crate) uploads: Arc<Semaphore>,
+    /// Who may call.
+    pub(crate) access: Access,
     /// The hosts that requests may name.
     pub(crate) hosts: Hosts,
     /// True once the server shuts down.
@@ -78,6 +81,7 @@ impl Service {
             budget: ByteBudget::new(settings.unfinished_most, settings.unfinished_wait, Arc::clone(&clock)),
             uploads: Arc::new(Semaphore::new(settings.uploads_most)),
             hosts: Hosts::new(settings.allowed_hosts.clone()),
+            access: Access::open(),
             traffic: Arc::default(),
             closing: watch::Sender::new(false),
             archives: Arc::new(Semaphore::new(1)),
@@ -86,6 +90,20 @@ impl Service {
             clock,
         };
         Service { shared: Arc::new(shared) }
+    }
+
+    /// The same service for callers with tokens; without this, everybody may do everything.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    pub fn with_access(mut self, access: Access) -> Service {
+        self.setup().access = access;
+        self
+    }
+
+    /// The parts of a service that is being set up.
+    fn setup(&mut self) -> &mut Shared {
+        Arc::get_mut(&mut self.shared).expect("a service is set up before it is used")
     }
 
     /// How much there is to do now.
