@@ -16,6 +16,7 @@ mod pieces;
 mod deriva;
 mod recipes;
 mod health;
+pub mod runs;
 mod http;
 mod service;
 mod serve;

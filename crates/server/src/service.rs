@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anabranch_engine::clock::Clock;
+use anabranch_engine::options::Class;
 use anabranch_recipe::{Draft, Executor};
 use axum::Router;
 use axum::extract::Request;
@@ -25,6 +26,7 @@ use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
+use crate::runs::Runs;
 use crate::settings::Settings;
 use crate::wire::Target;
 
@@ -63,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) closing: watch::Sender<bool>,
     /// An archive on its way keeps one of the store's few threads waiting for the client, so there is one at a time.
     pub(crate) archives: Arc<Semaphore>,
+    pub(crate) runs: Runs,
 }
 
 impl Service {
@@ -81,11 +84,29 @@ impl Service {
             traffic: Arc::default(),
             closing: watch::Sender::new(false),
             archives: Arc::new(Semaphore::new(1)),
+            runs: Runs::in_memory(Arc::clone(executor.engine().pool(Class::Batch))),
             executor,
             settings,
             clock,
         };
         Service { shared: Arc::new(shared) }
+    }
+
+    /// The same service with a registry of runs that is kept on disk.
+    #[must_use]
+    pub fn with_runs(self, runs: Runs) -> Service {
+        self.with(|shared| shared.runs = runs)
+    }
+
+    /// Changes a service that is not shared so far.
+    fn with(mut self, change: impl FnOnce(&mut Shared)) -> Service {
+        change(Arc::get_mut(&mut self.shared).expect("a service is set up before it is cloned or serves"));
+        self
+    }
+
+    /// The registry of runs.
+    pub fn runs(&self) -> &Runs {
+        &self.shared.runs
     }
 
     /// How much there is to do now.
