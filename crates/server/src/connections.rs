@@ -167,7 +167,7 @@ pub(crate) enum AnswerKind {
 impl AnswerKind {
     pub(crate) fn of(path: &str) -> AnswerKind {
         match path.rsplit('/').next() {
-            Some("Events" | "Watch" | "ServerReflectionInfo") => AnswerKind::Subscription,
+            Some("Events" | "Watch" | "ServerReflectionInfo" | "events") => AnswerKind::Subscription,
             _ => AnswerKind::Value,
         }
     }

@@ -18,6 +18,7 @@ mod pieces;
 mod deriva;
 mod recipes;
 mod health;
+pub mod runs;
 mod http;
 mod service;
 mod serve;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anabranch_engine::clock::Clock;
+use anabranch_engine::options::Class;
 use anabranch_recipe::{Draft, Executor};
 use axum::Router;
 use axum::extract::Request;
@@ -26,6 +27,7 @@ use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
+use crate::runs::Runs;
 use crate::settings::Settings;
 use crate::wire::Target;
 
@@ -66,6 +68,7 @@ pub(crate) struct Shared {
     pub(crate) closing: watch::Sender<bool>,
     /// An archive on its way keeps one of the store's few threads waiting for the client, so there is one at a time.
     pub(crate) archives: Arc<Semaphore>,
+    pub(crate) runs: Runs,
 }
 
 impl Service {
@@ -85,6 +88,7 @@ impl Service {
             traffic: Arc::default(),
             closing: watch::Sender::new(false),
             archives: Arc::new(Semaphore::new(1)),
+            runs: Runs::in_memory(Arc::clone(executor.engine().pool(Class::Batch))),
             executor,
             settings,
             clock,
@@ -99,6 +103,21 @@ impl Service {
     pub fn with_access(mut self, access: Access) -> Service {
         self.setup().access = access;
         self
+    }
+
+    /// The same service with a registry of runs that is kept on disk.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    #[must_use]
+    pub fn with_runs(mut self, runs: Runs) -> Service {
+        self.setup().runs = runs;
+        self
+    }
+
+    /// The registry of runs.
+    pub fn runs(&self) -> &Runs {
+        &self.shared.runs
     }
 
     /// The parts of a service that is being set up.

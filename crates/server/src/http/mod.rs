@@ -4,6 +4,8 @@ mod blobs;
 mod json;
 mod recipes;
 mod refs;
+mod runs;
+mod sse;
 
 use std::sync::Arc;
 
@@ -31,6 +33,12 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
         .route("/v1/refs", get(refs::list))
         .route("/v1/refs/{name}", get(refs::show).put(refs::set).delete(refs::remove))
         .route("/v1/status", get(status))
+        .route("/v1/runs", get(runs::list))
+        .route("/v1/runs/{id}", get(runs::show))
+        .route("/v1/runs/{id}/cancel", post(runs::cancel))
+        .route("/v1/runs/{id}/events", get(runs::events))
+        .route("/v1/runs/{id}/{file}", get(runs::timeline))
+        .route("/v1/events", get(runs::all_events))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .method_not_allowed_fallback(not_allowed)
@@ -74,16 +82,24 @@ async fn parsed<T: Send + 'static>(
             "other requests take all memory for bodies; try again later",
         ));
     };
-    let (sender, parsed) = oneshot::channel();
+    off_workers(shared, move || parse(&text, memory_most)).await?
+}
+
+/// Work that would block an async worker, done on a thread for it.
+pub(crate) async fn off_workers<T: Send + 'static>(
+    shared: &Shared,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let (sender, done) = oneshot::channel();
     let work = move || {
-        let parsed = std::panic::catch_unwind(|| parse(&text, memory_most));
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         // Nobody waits for it if the client is gone.
-        let _ = sender.send(parsed);
+        let _ = sender.send(done);
     };
     shared.executor.engine().pool(Class::Latency).submit(Box::new(work));
-    match parsed.await {
-        Ok(Ok(parsed)) => parsed,
-        Ok(Err(_)) => Err(Failure::new(Code::Internal, "the parser of bodies panicked")),
+    match done.await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(_)) => Err(Failure::new(Code::Internal, "the server panicked on this request")),
         Err(_) => Err(Failure::new(Code::Unavailable, "the server shuts down")),
     }
 }

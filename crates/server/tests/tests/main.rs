@@ -12,6 +12,7 @@ mod graphs;
 mod guard;
 mod http;
 mod recipes;
+mod runs;
 mod seed;
 mod serving;
 mod stalls;
