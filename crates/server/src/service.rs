@@ -23,8 +23,10 @@ use crate::failure::Failure;
 use crate::guard::{Hosts, guard, is_grpc_path};
 use crate::health::OfHealth;
 use crate::incoming::{Framing, Holding};
+use crate::plans::{OfPlans, Plans};
 use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
+use crate::proto::plans::plans_server::PlansServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
 use crate::runs::Runs;
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) budget: ByteBudget,
     /// Each large blob on its way in is an open file.
     pub(crate) uploads: Arc<Semaphore>,
+    /// The plans of a project, if the server has one.
+    pub(crate) plans: Option<Plans>,
     /// Who may call.
     pub(crate) access: Access,
     /// The hosts that requests may name.
@@ -84,6 +88,7 @@ impl Service {
             budget: ByteBudget::new(settings.unfinished_most, settings.unfinished_wait, Arc::clone(&clock)),
             uploads: Arc::new(Semaphore::new(settings.uploads_most)),
             hosts: Hosts::new(settings.allowed_hosts.clone()),
+            plans: None,
             access: Access::open(),
             traffic: Arc::default(),
             closing: watch::Sender::new(false),
@@ -118,6 +123,15 @@ impl Service {
     /// The registry of runs.
     pub fn runs(&self) -> &Runs {
         &self.shared.runs
+    }
+
+    /// The same service with the plans of a project.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    pub fn with_plans(mut self, plans: Plans) -> Service {
+        self.setup().plans = Some(plans);
+        self
     }
 
     /// The parts of a service that is being set up.
@@ -155,6 +169,10 @@ impl Service {
             .max_decoding_message_size(most)
             .accept_compressed(Gzip)
             .send_compressed(Gzip);
+        let plans = PlansServer::new(OfPlans(Arc::clone(&self.shared)))
+            .max_decoding_message_size(most)
+            .accept_compressed(Gzip)
+            .send_compressed(Gzip);
         let reflection = || {
             tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(DESCRIPTORS)
         };
@@ -163,6 +181,7 @@ impl Service {
             .route_service(PUT_LEAF, deriva(self.shared.leaf_message_most()))
             .route_service("/deriva.Deriva/{method}", deriva(most))
             .route_service("/anabranch.recipe.v1.Recipes/{method}", recipes)
+            .route_service("/anabranch.plan.v1.Plans/{method}", plans)
             .route_service(
                 "/grpc.health.v1.Health/{method}",
                 HealthServer::new(OfHealth(self.shared.closing.subscribe())),

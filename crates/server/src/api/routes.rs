@@ -44,6 +44,25 @@ pub(crate) const ROUTES: &[Route] = &[
     )
     .query(&[("timeout", "how long to wait, as in `500ms`")])
     .answers(Media(OCTETS)),
+    // Plans.
+    Route::new("GET", "/v1/plans", READ, "All plans with their versions and latencies.").json("Plans"),
+    Route::new("POST", "/v1/plans/reload", ADMIN, "Loads all plans again; 409 if a file is wrong.")
+        .json("ChangedPlans"),
+    Route::new("GET", "/v1/plans/{name}", READ, "A plan: its parameters, graph and latencies.").json("Plan"),
+    Route::new("POST", "/v1/plans/{name}/run", RUN, "Answers a request; `Accept`, `Request-Timeout`.")
+        .takes(Json("PlanRequest"))
+        .query(&[
+            ("timeout", "how long the answer may take, as in `150ms`"),
+            ("trace", "`true` keeps the run with its timeline"),
+            ("by_output", "`true` for one list of rows per output"),
+        ])
+        .json("PlanAnswer"),
+    Route::new("POST", "/v1/plans/{name}/reload", ADMIN, "Loads a plan again; 409 if its file is wrong.")
+        .json("ChangedPlans"),
+    Route::new("POST", "/v1/plans/{name}/promote", ADMIN, "Serves the version on trial to everybody.")
+        .json("ChangedPlans"),
+    Route::new("POST", "/v1/plans/{name}/rollback", ADMIN, "Gives up the version on trial.")
+        .json("ChangedPlans"),
     // Names.
     Route::new("GET", "/v1/refs", READ, "Names in order.")
         .query(&[("after", "the name before the page"), ("limit", "names on the page, at most 10000")])
@@ -57,6 +76,7 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 const RECIPES: &str = "anabranch.recipe.v1.Recipes";
+const PLANS: &str = "anabranch.plan.v1.Plans";
 const DERIVA: &str = "deriva.Deriva";
 
 /// The calls of gRPC: service, methods, needs. What is not here needs `admin`.
@@ -80,6 +100,9 @@ pub(crate) const GRPC: &[(&str, &[&str], Needs)] = &[
     ),
     (RECIPES, &["Put", "Add", "Get", "GetMany", "Invalidate", "Pin", "Unpin", "SetRef", "Export"], RUN),
     (RECIPES, &["Collect", "Scrub", "Import", "DropImport", "Remove"], ADMIN),
+    (PLANS, &["List", "Describe"], READ),
+    (PLANS, &["Run", "RunMany"], RUN),
+    (PLANS, &["Reload"], ADMIN),
     (DERIVA, &["Resolve", "Status", "ListPins", "ClusterStatus"], READ),
     (
         DERIVA,

@@ -42,7 +42,7 @@ impl Answer {
 }
 
 /// The type of a body that a route reads as JSON.
-const JSON: (&str, &str) = ("content-type", "application/json");
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
 impl Http {
     pub(crate) async fn start() -> Http {

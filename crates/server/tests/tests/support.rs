@@ -65,6 +65,11 @@ impl Server {
         Server::of(executor, service, Arc::default()).await
     }
 
+    /// A server for a service that was set up by the test.
+    pub(crate) async fn serving(executor: Executor, service: Service) -> Server {
+        Server::of(executor, service, Arc::default()).await
+    }
+
     /// A server whose clients have all the time that they need until the test's clock is advanced.
     pub(crate) async fn on_test_time(functions: Functions, settings: Settings) -> Server {
         let executor = Executor::in_memory(functions).unwrap();
