@@ -37,6 +37,7 @@ mod recipe_shared;
 mod redis;
 mod run;
 mod scaffold;
+mod serve_plans;
 mod shipped;
 mod soak;
 mod why;
