@@ -1,5 +1,7 @@
 //! `anabranch serve`.
 
+mod datasets;
+
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -11,6 +13,7 @@ use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
+use self::datasets::{DatasetOptions, open_runs};
 use crate::failure::Failure;
 use crate::out;
 use crate::recipe::{self, DataFolder, StoreOptions, runtime, unopened};
@@ -46,6 +49,8 @@ pub(crate) struct Serve {
     cache: Option<u64>,
     #[command(flatten)]
     options: StoreOptions,
+    #[command(flatten)]
+    datasets: DatasetOptions,
 }
 
 impl Serve {
@@ -73,7 +78,12 @@ impl Serve {
         }
 
         let settings = Settings { allowed_hosts: self.allowed_hosts, ..Settings::default() };
-        let service = Service::new(executor.clone(), settings);
+        let runs = open_runs(&data, executor.engine())?;
+        let jobs = self.datasets.open(&data, executor.engine(), &runs)?;
+        let mut service = Service::new(executor.clone(), settings).with_runs(runs);
+        if let Some(jobs) = jobs {
+            service = service.with_datasets(jobs);
+        }
         let stopped = stopped.shared();
         let local = async {
             match socket {

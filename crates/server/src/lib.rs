@@ -1,6 +1,6 @@
-//! Recipes over gRPC and HTTP.
+//! Recipes over gRPC and HTTP, dataset jobs and runs over HTTP.
 //!
-//! No logic of its own: calls are read from the wire, handed to the executor, and its answers are written back.
+//! Calls of recipes are read from the wire, handed to the executor, and its answers are written back.
 //! [`Service`] is that, as one router; [`Client`] is the other end of our own gRPC service.
 
 pub mod proto;
@@ -17,6 +17,7 @@ mod deriva;
 mod recipes;
 mod health;
 pub mod runs;
+mod datasets;
 mod http;
 mod service;
 mod serve;
@@ -26,6 +27,7 @@ mod client;
 mod allocated;
 
 pub use client::{Client, Error as ClientError, Exporting, Got, Hearing, Many, Piece, Resolved};
+pub use datasets::{DatasetSettings, Datasets};
 pub use guard::{AllowedHost, NotAHost};
 pub use serve::Served;
 pub use service::{Load, Service};

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
 use anabranch_engine::options::Class;
-use anabranch_recipe::{Draft, Executor};
+use anabranch_recipe::{Draft, Error, Executor};
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
@@ -17,6 +18,7 @@ use tonic_health::pb::health_server::HealthServer;
 
 use crate::budget::ByteBudget;
 use crate::connections::Traffic;
+use crate::datasets::Datasets;
 use crate::deriva::OfDeriva;
 use crate::failure::Failure;
 use crate::guard::{Hosts, guard, is_grpc_path};
@@ -26,7 +28,7 @@ use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
-use crate::runs::Runs;
+use crate::runs::{EndedRun, RunDetail, RunKind, RunState, Runs};
 use crate::settings::Settings;
 use crate::wire::Target;
 
@@ -66,6 +68,7 @@ pub(crate) struct Shared {
     /// An archive on its way keeps one of the store's few threads waiting for the client, so there is one at a time.
     pub(crate) archives: Arc<Semaphore>,
     pub(crate) runs: Runs,
+    pub(crate) datasets: Option<Datasets>,
 }
 
 impl Service {
@@ -85,6 +88,7 @@ impl Service {
             closing: watch::Sender::new(false),
             archives: Arc::new(Semaphore::new(1)),
             runs: Runs::in_memory(Arc::clone(executor.engine().pool(Class::Batch))),
+            datasets: None,
             executor,
             settings,
             clock,
@@ -98,10 +102,21 @@ impl Service {
         self.with(|shared| shared.runs = runs)
     }
 
+    /// The same service with dataset jobs.
+    #[must_use]
+    pub fn with_datasets(self, datasets: Datasets) -> Service {
+        self.with(|shared| shared.datasets = Some(datasets))
+    }
+
     /// Changes a service that is not shared so far.
     fn with(mut self, change: impl FnOnce(&mut Shared)) -> Service {
         change(Arc::get_mut(&mut self.shared).expect("a service is set up before it is cloned or serves"));
         self
+    }
+
+    /// The dataset jobs, if there are any.
+    pub fn datasets(&self) -> Option<&Datasets> {
+        self.shared.datasets.as_ref()
     }
 
     /// The registry of runs.
@@ -180,6 +195,9 @@ pub(crate) struct Names {
     pub(crate) next: Option<String>,
 }
 
+/// A get that takes longer is listed as a run.
+const LONG_GET: Duration = Duration::from_millis(50);
+
 /// The call whose message is a whole leaf.
 const PUT_LEAF: &str = "/deriva.Deriva/PutLeaf";
 
@@ -230,6 +248,28 @@ impl Shared {
                 .map_err(|fault| Failure::new(Code::InvalidArgument, format!("`{function}`: {fault}")))?;
         }
         Ok(())
+    }
+
+    /// Records a get that took long or failed as a run.
+    pub(crate) fn record_get(&self, name: &str, started: Instant, error: Option<&Error>) {
+        let duration = self.executor.engine().clock().now().saturating_duration_since(started);
+        let is_absent = matches!(error, Some(Error::NotFound { .. } | Error::NoSuchName { .. }));
+        if is_absent || (error.is_none() && duration < LONG_GET) {
+            return;
+        }
+        let state = if error.is_some() { RunState::Failed } else { RunState::Complete };
+        let failures = u32::from(error.is_some());
+        let run = EndedRun {
+            kind: RunKind::Recipe,
+            name: name.into(),
+            state,
+            duration,
+            degraded: 0,
+            failures,
+            rows: None,
+        };
+        let detail = error.map(|error| RunDetail { error: Some(error.to_string()), ..RunDetail::default() });
+        self.runs.record(run, detail);
     }
 
     /// A list that is not too long for one call.
