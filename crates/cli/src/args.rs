@@ -5,7 +5,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::Failure;
 use crate::log::LogOption;
-use crate::{completions, dataset, demo, man, out, plan, recipe, serve};
+use crate::{completions, dataset, demo, man, out, plan, recipe, runs, serve};
 
 /// The end of the help pages of commands that open no store.
 pub(crate) const EXIT_CODES: &str =
@@ -51,6 +51,12 @@ enum Noun {
     /// Serves a store over gRPC and HTTP.
     #[command(after_help = serve::HELP)]
     Serve(serve::Serve),
+    /// Lists the runs that a server has kept: plans, recipes, datasets.
+    #[command(after_help = runs::LIST_HELP)]
+    Runs(runs::List),
+    /// One run: its state, failures and timeline.
+    #[command(subcommand, arg_required_else_help = true)]
+    Run(runs::Verb),
     /// Runs an example feed on embedded data, recipes that are computed once, and a dataset on an offline model.
     Demo(demo::Demo),
     /// Prints the completions for a shell.
@@ -81,6 +87,8 @@ impl Cli {
             Noun::Recipe(verb) => verb.run(),
             Noun::Dataset(verb) => verb.run(),
             Noun::Serve(serve) => serve.run(),
+            Noun::Runs(list) => list.run(),
+            Noun::Run(verb) => verb.run(),
             Noun::Demo(demo) => demo.run(),
             Noun::Completions(completions) => completions.run(),
             Noun::Man(man) => man.run(),

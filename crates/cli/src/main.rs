@@ -14,6 +14,7 @@ mod demo;
 mod plan;
 mod recipe;
 mod dataset;
+mod runs;
 mod serve;
 mod completions;
 mod man;

@@ -1,5 +1,6 @@
 //! `anabranch serve`.
 
+mod datasets;
 mod plans;
 
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
+use self::datasets::{DatasetOptions, open_runs};
 use crate::failure::Failure;
 use crate::out;
 use crate::recipe::{self, DataFolder, StoreOptions, runtime, unopened};
@@ -52,6 +54,8 @@ pub(crate) struct Serve {
     plans: plans::PlanArgs,
     #[command(flatten)]
     options: StoreOptions,
+    #[command(flatten)]
+    datasets: DatasetOptions,
 }
 
 impl Serve {
@@ -80,11 +84,15 @@ impl Serve {
         }
 
         let settings = Settings { allowed_hosts: self.allowed_hosts, ..Settings::default() };
-        let service = Service::new(executor.clone(), settings);
-        let service = match plans.clone() {
-            Some(plans) => service.with_plans(plans),
-            None => service,
-        };
+        let runs = open_runs(&data, executor.engine())?;
+        let jobs = self.datasets.open(&data, executor.engine(), &runs)?;
+        let mut service = Service::new(executor.clone(), settings).with_runs(runs);
+        if let Some(jobs) = jobs {
+            service = service.with_datasets(jobs);
+        }
+        if let Some(plans) = plans.clone() {
+            service = service.with_plans(plans);
+        }
         let stopped = stopped.shared();
         let local = async {
             match socket {

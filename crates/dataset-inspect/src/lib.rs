@@ -1,9 +1,10 @@
-//! A look at built datasets: reports, differences, and the story of one row.
+//! A look at datasets: the pace of a build, reports, differences, and the story of one row.
 
 mod sketch;
 mod column;
 mod number;
 mod row_names;
+pub mod live;
 mod report;
 mod why;
 mod html;

@@ -85,6 +85,8 @@ pub struct Dataset {
     pub(crate) models: Vec<(ModelFacts, LimitKey)>,
     /// Ends the build early.
     pub(crate) stop: StopSwitch,
+    /// The states of single cells are kept for displays.
+    pub(crate) watches_cells: bool,
 }
 
 /// Columns that are generated together.
@@ -190,6 +192,7 @@ impl Dataset {
             tasks_limit: None,
             models: Vec::new(),
             stop: StopSwitch::default(),
+            watches_cells: false,
         }
     }
 
@@ -240,6 +243,11 @@ impl Dataset {
     /// Adds a processor. Processors are called in the order in which they were added.
     pub fn processor(&mut self, processor: impl Processor) {
         self.processors.push(Arc::new(processor));
+    }
+
+    /// Keeps the state of each cell while the dataset is built, for displays: [`Progress::cells`](crate::Progress::cells).
+    pub fn watch_cells(&mut self) {
+        self.watches_cells = true;
     }
 
     /// How the build runs.

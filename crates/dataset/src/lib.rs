@@ -6,6 +6,7 @@ mod fault;
 pub mod generator;
 pub mod processor;
 mod errors;
+mod cells;
 mod progress;
 mod program;
 mod admission;
@@ -37,6 +38,7 @@ mod setup;
 
 pub use budget::{Budget, Cap};
 pub use build::{Build, BuildReport, MAX_ERRORS, Preview};
+pub use cells::{CELLS_MOST, CellPhase};
 pub use column_type::ColumnType;
 pub use config::Config;
 pub use dataset::{BuildOptions, ColumnSettings, Dataset};

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cells::{CellPhase, CellStates};
+use crate::errors::RowError;
 use crate::fault::Fault;
 
 /// Counters of a build under way, read by whoever shows progress.
@@ -18,6 +20,8 @@ pub struct Progress {
     accept: Option<AcceptCounters>,
     columns: Vec<ColumnCounters>,
     errors: Mutex<BTreeMap<String, u64>>,
+    /// Empty unless somebody watches the cells.
+    cells: CellStates,
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +95,26 @@ impl Progress {
         Progress { rows, columns: columns.collect(), ..Progress::default() }
     }
 
+    /// Keeps the state of each cell as well.
+    pub(crate) fn watching_cells(self) -> Progress {
+        let cells = CellStates::new(self.rows, self.columns.len());
+        Progress { cells, ..self }
+    }
+
+    /// The states of the cells of some rows: one byte per cell, row by row, as [`CellPhase`] numbers them. `None` if
+    /// nobody asked for them ([`Dataset::watch_cells`](crate::Dataset::watch_cells)), or if they are too many.
+    pub fn cells(&self, rows: std::ops::Range<u64>) -> Option<Vec<u8>> {
+        self.cells.read(rows)
+    }
+
+    pub(crate) fn cell(&self, row: u64, task: usize, phase: CellPhase) {
+        self.cells.set(row, task, phase);
+    }
+
+    pub(crate) fn dropped_cells(&self, row: u64) {
+        self.cells.drop_row(row);
+    }
+
     pub(crate) fn finished(&self, task: usize) {
         self.columns[task].finished.fetch_add(1, Relaxed);
     }
@@ -156,6 +180,23 @@ impl Progress {
         self.columns.iter().for_each(|column| _ = column.finished.fetch_add(rows, Relaxed));
         self.rows_dropped.fetch_add(dropped, Relaxed);
         self.wrote_group(rows);
+    }
+
+    /// Notes the cells of a row group that an earlier build wrote.
+    pub(crate) fn found_cells(&self, rows: std::ops::Range<u64>, errors: &[RowError]) {
+        for row in rows {
+            (0..self.columns.len()).for_each(|task| self.cell(row, task, CellPhase::Finished));
+        }
+        for error in errors {
+            let failed = self.columns.iter().position(|column| column.name == error.column);
+            for task in 0..self.columns.len() {
+                match Some(task) == failed {
+                    true => self.cell(error.row, task, CellPhase::Failed),
+                    false if !error.kept => self.cell(error.row, task, CellPhase::Dropped),
+                    false => {}
+                }
+            }
+        }
     }
 
     /// The counters now.

@@ -1,5 +1,7 @@
 //! From a configuration to a dataset that can be built.
 
+mod confine;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +40,9 @@ pub struct Sources {
     pub run: Option<PathBuf>,
     /// Seeds all random values. The same seed gives the same samples and prompts.
     pub seed: u64,
+    /// The folders that seeds may be read from, for configurations of people who may not read other files. Relative
+    /// paths start at the first. Default: any file.
+    pub seed_folders: Option<Vec<PathBuf>>,
 }
 
 /// A configuration with its seed opened.
@@ -62,8 +67,15 @@ impl Loaded {
         let folder = folder_of(&sources.config);
         let mut seed_rows = None;
         let mut open = |config: &crate::config::SeedConfig| {
-            let seed = Seed::open(config, &seed_folder(config, &folder), sources.seed)
-                .map_err(|error| error.to_string())?;
+            let confined;
+            let (config, folder) = match &sources.seed_folders {
+                None => (config, seed_folder(config, &folder)),
+                Some(folders) => {
+                    confined = confine::confine(config, folders)?;
+                    (&confined, PathBuf::new())
+                }
+            };
+            let seed = Seed::open(config, &folder, sources.seed).map_err(|error| error.to_string())?;
             let names = seed.columns().iter().map(|(name, _)| name.clone()).collect();
             seed_rows = Some(Arc::new(seed));
             Ok(names)

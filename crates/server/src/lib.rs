@@ -1,6 +1,6 @@
-//! Plans and recipes over gRPC and HTTP.
+//! Plans and recipes over gRPC and HTTP, dataset jobs and runs over HTTP.
 //!
-//! No logic of its own: calls are read from the wire, handed to the executor, and its answers are written back.
+//! Calls of recipes are read from the wire, handed to the executor, and its answers are written back.
 //! [`Service`] is that, as one router; [`Client`] is the other end of our own gRPC service.
 
 pub mod proto;
@@ -21,6 +21,7 @@ mod recipes;
 mod plans;
 mod health;
 pub mod runs;
+mod datasets;
 mod http;
 mod service;
 mod serve;
@@ -31,6 +32,7 @@ mod allocated;
 
 pub use access::{Access, Error as TokenError, NotAScope, Scope, Token, TokenFiles, TokenRecord};
 pub use client::{Client, Error as ClientError, Exporting, Got, Hearing, Many, Piece, Resolved};
+pub use datasets::{DatasetSettings, Datasets};
 pub use guard::{AllowedHost, NotAHost};
 pub use plans::{CanarySettings, PlanSettings, Plans};
 pub use serve::Served;

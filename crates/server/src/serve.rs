@@ -114,8 +114,16 @@ impl Service {
                 () = clock.sleep_until(end) => {}
             }
         };
+        // Builds save what is in flight before the engine refuses further work.
+        if let Some(datasets) = &self.shared.datasets {
+            datasets.stop();
+            tokio::select! {
+                () = datasets.stopped() => {}
+                () = clock.sleep_until(end) => {}
+            }
+        }
         let engine = self.shared.executor.engine();
-        let (drained, ()) = tokio::join!(engine.drain(grace), closed);
+        let (drained, ()) = tokio::join!(engine.drain(end.saturating_duration_since(clock.now())), closed);
         let cut = connections.len();
         connections.shutdown().await;
         Served { drained, cut }

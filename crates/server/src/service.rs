@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
 use anabranch_engine::options::Class;
-use anabranch_recipe::{Draft, Executor};
+use anabranch_recipe::{Draft, Error, Executor};
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
@@ -18,6 +19,7 @@ use tonic_health::pb::health_server::HealthServer;
 use crate::access::Access;
 use crate::budget::ByteBudget;
 use crate::connections::Traffic;
+use crate::datasets::Datasets;
 use crate::deriva::OfDeriva;
 use crate::failure::Failure;
 use crate::guard::{Hosts, guard, is_grpc_path};
@@ -29,7 +31,7 @@ use crate::proto::deriva::deriva_server::DerivaServer;
 use crate::proto::plans::plans_server::PlansServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
-use crate::runs::Runs;
+use crate::runs::{EndedRun, RunDetail, RunKind, RunState, Runs};
 use crate::settings::Settings;
 use crate::wire::Target;
 
@@ -73,6 +75,7 @@ pub(crate) struct Shared {
     /// An archive on its way keeps one of the store's few threads waiting for the client, so there is one at a time.
     pub(crate) archives: Arc<Semaphore>,
     pub(crate) runs: Runs,
+    pub(crate) datasets: Option<Datasets>,
 }
 
 impl Service {
@@ -94,6 +97,7 @@ impl Service {
             closing: watch::Sender::new(false),
             archives: Arc::new(Semaphore::new(1)),
             runs: Runs::in_memory(Arc::clone(executor.engine().pool(Class::Batch))),
+            datasets: None,
             executor,
             settings,
             clock,
@@ -118,6 +122,21 @@ impl Service {
     pub fn with_runs(mut self, runs: Runs) -> Service {
         self.setup().runs = runs;
         self
+    }
+
+    /// The same service with dataset jobs.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    #[must_use]
+    pub fn with_datasets(mut self, datasets: Datasets) -> Service {
+        self.setup().datasets = Some(datasets);
+        self
+    }
+
+    /// The dataset jobs, if there are any.
+    pub fn datasets(&self) -> Option<&Datasets> {
+        self.shared.datasets.as_ref()
     }
 
     /// The registry of runs.
@@ -215,6 +234,9 @@ pub(crate) struct Names {
     pub(crate) next: Option<String>,
 }
 
+/// A get that takes longer is listed as a run.
+const LONG_GET: Duration = Duration::from_millis(50);
+
 /// The call whose message is a whole leaf.
 const PUT_LEAF: &str = "/deriva.Deriva/PutLeaf";
 
@@ -265,6 +287,28 @@ impl Shared {
                 .map_err(|fault| Failure::new(Code::InvalidArgument, format!("`{function}`: {fault}")))?;
         }
         Ok(())
+    }
+
+    /// Records a get that took long or failed as a run.
+    pub(crate) fn record_get(&self, name: &str, started: Instant, error: Option<&Error>) {
+        let duration = self.executor.engine().clock().now().saturating_duration_since(started);
+        let is_absent = matches!(error, Some(Error::NotFound { .. } | Error::NoSuchName { .. }));
+        if is_absent || (error.is_none() && duration < LONG_GET) {
+            return;
+        }
+        let state = if error.is_some() { RunState::Failed } else { RunState::Complete };
+        let failures = u32::from(error.is_some());
+        let run = EndedRun {
+            kind: RunKind::Recipe,
+            name: name.into(),
+            state,
+            duration,
+            degraded: 0,
+            failures,
+            rows: None,
+        };
+        let detail = error.map(|error| RunDetail { error: Some(error.to_string()), ..RunDetail::default() });
+        self.runs.record(run, detail);
     }
 
     /// A list that is not too long for one call.

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use anabranch_dataset::{BuildOptions, BuildReport, Error, JournalPlace, Loaded, StopReason};
 use anabranch_dataset_inspect::BuiltFrom;
+use anabranch_dataset_inspect::live::stopping_event;
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_text::count;
 use clap::Args;
@@ -12,7 +13,7 @@ use clap::Args;
 use super::budget::BudgetOptions;
 use super::display::Display;
 use super::flow::FlowOptions;
-use super::report::{BuildSummary, stopping_json};
+use super::report::BuildSummary;
 use super::sources::{self, GenerateOptions, engine, runtime};
 use super::unbuilt;
 use crate::failure::Failure;
@@ -200,7 +201,7 @@ impl Build {
                     build.stop();
                     let calls = build.limits().iter().map(|limit| u64::from(limit.in_flight)).sum();
                     if self.json {
-                        out::data(&format!("{}\n", stopping_json(calls)))?;
+                        out::data(&format!("{}\n", stopping_event(calls)))?;
                     }
                     let are = if calls == 1 { "is" } else { "are" };
                     let calls = count(calls, "call");

@@ -7,9 +7,9 @@ use anabranch_dataset::{Build, Config};
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_text::Plain;
 
-use super::pace::Pace;
 use crate::failure::Failure;
 use crate::out;
+use anabranch_dataset_inspect::live::Pace;
 
 /// The size of a terminal that does not tell its own.
 const USUAL: (usize, usize) = (80, 24);

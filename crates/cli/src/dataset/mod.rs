@@ -4,8 +4,6 @@ mod sources;
 mod check;
 mod record;
 mod preview;
-mod spent;
-mod pace;
 mod display;
 mod report;
 mod flow;
@@ -25,7 +23,7 @@ mod new;
 
 use clap::Subcommand;
 
-pub(crate) use pace::Pace;
+pub(crate) use anabranch_dataset_inspect::live::Pace;
 pub(crate) use record::Records;
 pub(crate) use report::errors_table;
 

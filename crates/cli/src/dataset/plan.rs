@@ -9,12 +9,12 @@ use clap::Args;
 
 use super::build::ContinueOptions;
 use super::flow::FlowOptions;
-use super::pace::grouped;
 use super::sources::{self, GenerateOptions, engine, runtime};
 use super::unbuilt;
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::{out, wait};
+use anabranch_dataset_inspect::grouped;
 
 /// The help's last part.
 pub(super) const HELP: &str = "\

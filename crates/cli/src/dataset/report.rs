@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anabranch_dataset::output::{ModelMetadata, StageReport};
 use anabranch_dataset::{BuildReport, Cap, ErrorRate, RowError, StopReason};
+use anabranch_dataset_inspect::grouped;
+use anabranch_dataset_inspect::live::{self, LiveSpend, cost};
 use anabranch_text::{count, duration, money};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::pace::{grouped, rounded};
 use super::plan::checked;
-use super::spent::{Spent, cost};
 use crate::table::Table;
 
 /// Facts about a build that its report shows beside the counts.
@@ -131,7 +131,7 @@ impl BuildSummary<'_> {
             text.push_str(&format!("\n  {reason}"));
         }
         if let Some(StopReason::Budget(cap)) = &report.stopped {
-            text.push_str(&format!("\n  {cap}\n  spent so far: {}", Spent::of(&report.models).words()));
+            text.push_str(&format!("\n  {cap}\n  spent so far: {}", LiveSpend::of(&report.models).words()));
         }
         let calls: u64 = report.models_of_run.values().map(|used| used.calls).sum();
         let rows = format!("{} of {} rows", grouped(report.rows), grouped(self.rows));
@@ -184,45 +184,26 @@ impl BuildSummary<'_> {
             models.values().map(|used| used.calls).sum()
         };
         match calls(&report.models) > calls(&report.models_of_run) {
-            true => format!("  in this run: {}\n", Spent::of(&report.models_of_run).words()),
+            true => format!("  in this run: {}\n", LiveSpend::of(&report.models_of_run).words()),
             false => String::new(),
         }
     }
 
     /// The event that begins a build.
     pub(super) fn start_json(&self, columns: &[String]) -> Value {
-        json!({
-            "event": "start", "dataset": self.name, "rows": self.rows, "seed": self.seed,
-            "out": self.out.display().to_string(), "demo": self.demo, "columns": columns,
-        })
+        let mut event = live::start_event(self.name, self.rows, self.seed, self.demo, columns);
+        event["out"] = self.out.display().to_string().into();
+        event
     }
 
     /// The event with failed cells by column and class.
     pub(super) fn errors_json(&self, report: &BuildReport) -> Value {
-        let mut columns: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
-        for error in &report.errors {
-            *columns.entry(&error.column).or_default().entry(&error.class).or_default() += 1;
-        }
-        json!({
-            "event": "errors", "failed_cells": report.error_count, "rows_dropped": report.dropped, "columns": columns,
-            "file": self.out.join("errors.jsonl").display().to_string(),
-        })
+        live::errors_event(report, self.out)
     }
 
     /// The event that ends a build.
     pub(super) fn end_json(&self, status: &str, report: &BuildReport) -> Value {
-        json!({
-            "event": "end", "status": status, "rows": report.rows, "resumed_rows": report.resumed,
-            "rows_dropped": report.dropped, "failed_cells": report.error_count, "models": report.models, "models_of_run": report.models_of_run, "cost": cost(&report.models),
-            "was_complete": self.was_complete, "stages": report.stages,
-            "reason": report.stopped.as_ref().map(ToString::to_string),
-            "error_rate": error_rate(report),
-            "budget": match &report.stopped {
-                Some(StopReason::Budget(cap)) => Some(cap.flag()),
-                _ => None,
-            },
-            "elapsed_seconds": rounded(self.elapsed.as_secs_f64()), "plan": report.plan,
-        })
+        live::end_event(status, report, self.was_complete, self.elapsed)
     }
 }
 
@@ -254,20 +235,6 @@ pub(super) fn stages_text(stages: &[StageReport]) -> String {
         text.push_str(&format!("  {name}{}\n", way.join(", ")));
     }
     text
-}
-
-/// The calls that stopped a build early.
-fn error_rate(report: &BuildReport) -> Option<Value> {
-    let Some(StopReason::ErrorRate(ErrorRate { model, calls, failed, class, message })) = &report.stopped
-    else {
-        return None;
-    };
-    Some(json!({"model": model, "calls": calls, "failed": failed, "class": class, "message": message}))
-}
-
-/// The event of a soft stop that begins.
-pub(super) fn stopping_json(calls_in_flight: u64) -> Value {
-    json!({"event": "stopping", "calls_in_flight": calls_in_flight})
 }
 
 fn count_grouped(number: u64, noun: &str) -> String {

@@ -51,7 +51,13 @@ impl ConfigFiles {
     /// Reads and checks all of them. Reports warnings.
     pub(super) fn load(&self, seed: u64) -> Result<Loaded, Failure> {
         let ConfigFiles { file, models, run_config } = self;
-        let sources = Sources { config: file.clone(), models: models.clone(), run: run_config.clone(), seed };
+        let sources = Sources {
+            config: file.clone(),
+            models: models.clone(),
+            run: run_config.clone(),
+            seed,
+            seed_folders: None,
+        };
         let loaded = Loaded::read(&sources)?;
         out::warnings(&loaded.warnings);
         Ok(loaded)

@@ -10,11 +10,11 @@ use anabranch_text::{duration, money};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::pace::{grouped, rounded};
-use super::spent::cost;
 use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
+use anabranch_dataset_inspect::grouped;
+use anabranch_dataset_inspect::live::{cost, rounded};
 
 /// The help's last part.
 pub(super) const HELP: &str = "\

@@ -9,8 +9,8 @@ use anabranch_content::Error as StoreError;
 use anabranch_dataset::{ColumnEdits, Error, JournalCause};
 use anabranch_text::quote;
 
-use super::pace::grouped;
 use crate::failure::Failure;
+use anabranch_dataset_inspect::grouped;
 
 /// The failure of a build into a folder, with the ways out.
 pub(super) fn failure(error: Error, out: &Path) -> Failure {

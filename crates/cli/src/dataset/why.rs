@@ -150,6 +150,7 @@ impl Why {
             models: self.models.clone().or(built.and_then(|built| built.models.clone())),
             run: built.and_then(|built| built.run_config.clone()),
             seed: built.map_or(0, |built| built.seed),
+            seed_folders: None,
         };
         Loaded::read(&sources).map_err(|problems| {
             format!(

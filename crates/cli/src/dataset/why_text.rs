@@ -12,8 +12,8 @@ use anabranch_text::{Plain, count, duration, money, quote};
 use anabranch_value::Value;
 
 use super::check;
-use super::pace::grouped;
 use super::why::KnownRow;
+use anabranch_dataset_inspect::grouped;
 
 /// The most lines, and characters per line, of a text that is not shown whole.
 const LINES: usize = 6;

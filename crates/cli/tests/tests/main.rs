@@ -38,6 +38,7 @@ mod redis;
 mod run;
 mod scaffold;
 mod serve_plans;
+mod serve_datasets;
 mod shipped;
 mod soak;
 mod why;

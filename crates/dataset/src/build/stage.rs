@@ -101,6 +101,9 @@ impl StageBuild {
         if spec.accept.is_some() {
             progress = progress.accepting(most.unwrap_or(rows));
         }
+        if dataset.watches_cells {
+            progress = progress.watching_cells();
+        }
         let is_last = place.number + 1 == dataset.stages.len();
         let groups =
             Groups { rows, size: run.buffer_size.max(1), at_once: run.max_concurrent_row_groups.max(1) };
@@ -152,6 +155,7 @@ impl StageBuild {
         for group in found.kept.values() {
             let dropped = group.errors.iter().filter(|error| !error.kept).count() as u64;
             shared.progress.found_group(group.rows, dropped, group.rejected);
+            shared.progress.found_cells(group.ids.clone(), &group.errors);
         }
         if let Some(done) = &found.done {
             let (rows, rejected) = (done.actual_num_records, done.rejected_num_records);

@@ -10,6 +10,7 @@ use anabranch_value::Value;
 use super::dry::DryGroup;
 use super::step::{StepFuture, StepJob, batch_outcome};
 use super::{Grid, HeadNode, Part, Place, RowValues};
+use crate::cells::CellPhase;
 use crate::columns::REJECTED;
 use crate::config::OnRowError;
 use crate::dry::Foreseen;
@@ -187,12 +188,16 @@ impl<'p> GroupRun<'p> {
         }
         self.settled[row] += 1;
         self.progress.skipped(task_of.counter);
+        self.progress.cell(self.values.ids[row], task_of.counter, CellPhase::Skipped);
         self.dry_skipped(row, task);
     }
 
     fn start_cell(&mut self, node: NodeId, row: usize, cell: usize) -> Step<Self> {
         let (_, task) = self.task_of(cell);
         let part = self.phase.layout.cells[cell].part;
+        if part != Part::Prepare {
+            self.progress.cell(self.values.ids[row], task.counter, CellPhase::Running);
+        }
         if part == Part::Call {
             return self.start_call(node, row, task);
         }
@@ -321,6 +326,9 @@ impl<'p> GroupRun<'p> {
             return Step::Ready(Err(fault));
         }
         let kept = self.dry_batch(number, kept);
+        let start =
+            |row: &u32| self.progress.cell(self.values.ids[*row as usize], task.counter, CellPhase::Running);
+        kept.iter().for_each(start);
         let rows = self.gather(&kept, task);
         let is_empty = kept.is_empty();
         self.batches[head] = BatchRows { rows: kept, faults };
@@ -365,6 +373,7 @@ impl<'p> GroupRun<'p> {
             self.progress.accepted_row();
         }
         self.progress.finished(task.counter);
+        self.progress.cell(self.values.ids[row], task.counter, CellPhase::Finished);
         self.dry_kept(row, number);
     }
 
@@ -390,6 +399,7 @@ impl<'p> GroupRun<'p> {
             self.dry_failed(row, number, &fault);
         }
         self.progress.failed(task.counter, &fault);
+        self.progress.cell(self.values.ids[row], task.counter, CellPhase::Failed);
         let keeps_row = task.on_error == OnRowError::KeepNull;
         self.errors.push(RowError::new(self.values.ids[row], &task.name, fault, keeps_row));
         if keeps_row {
@@ -402,6 +412,7 @@ impl<'p> GroupRun<'p> {
 
     /// Takes a row out, with all cells that it still waits for.
     fn drop_row(&mut self, row: usize, drops: &mut Drops) {
+        self.progress.dropped_cells(self.values.ids[row]);
         self.values.drop_row(row);
         for cell in 0..self.phase.layout.cells.len() {
             drops.push(self.grid.cell(row, cell));

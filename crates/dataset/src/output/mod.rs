@@ -29,4 +29,4 @@ pub use spend::{Figures, SpendLine};
 pub use status::{BuildState, BuildStatus, FolderStatus, LimitReport, StageView};
 pub(crate) use status::{read_status, write_status};
 pub(crate) use whole::after_generation;
-pub use whole::{ExportFormat, export};
+pub use whole::{ExportFormat, export, write_table};

@@ -65,23 +65,28 @@ pub fn export(
     for path in folder.row_files()? {
         read_rows::<FileError>(&path, |table| {
             rows += table.ids.len() as u64;
-            if !std::mem::replace(&mut header_is_written, true) {
-                csv_line(out, table.columns.iter().map(|column| column.name.clone()))
-                    .map_err(cannot("write", to))?;
-            }
-            (0..table.ids.len()).try_for_each(|row| {
-                let written = match format {
-                    ExportFormat::Jsonl => writeln!(out, "{}", table.row(row).to_json()),
-                    ExportFormat::Csv => {
-                        csv_line(out, table.columns.iter().map(|column| csv_cell(&column.values[row])))
-                    }
-                };
-                written.map_err(cannot("write", to))
-            })
+            let is_first = !std::mem::replace(&mut header_is_written, true);
+            write_table(&table, format, is_first, out).map_err(cannot("write", to))
         })?;
     }
     out.flush().map_err(cannot("write", to))?;
     Ok(rows)
+}
+
+/// Writes rows in a format. The first rows of a file of comma-separated values come below a header.
+pub fn write_table(
+    table: &Table,
+    format: ExportFormat,
+    has_header: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if has_header && format == ExportFormat::Csv {
+        csv_line(out, table.columns.iter().map(|column| column.name.clone()))?;
+    }
+    (0..table.ids.len()).try_for_each(|row| match format {
+        ExportFormat::Jsonl => writeln!(out, "{}", table.row(row).to_json()),
+        ExportFormat::Csv => csv_line(out, table.columns.iter().map(|column| csv_cell(&column.values[row]))),
+    })
 }
 
 fn csv_line(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<()> {

@@ -1,6 +1,8 @@
 //! HTTP: blobs, recipes, plans, names, status.
 
 mod blobs;
+mod datasets;
+mod graph;
 mod json;
 mod plans;
 mod recipes;
@@ -38,6 +40,8 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
         .route("/v1/plans/{name}/reload", post(plans::reload))
         .route("/v1/plans/{name}/promote", post(plans::promote))
         .route("/v1/plans/{name}/rollback", post(plans::roll_back))
+        .route("/v1/recipes/{target}/graph", get(graph::graph))
+        .route("/v1/functions", get(graph::functions))
         .route("/v1/refs", get(refs::list))
         .route("/v1/refs/{name}", get(refs::show).put(refs::set).delete(refs::remove))
         .route("/v1/status", get(status))
@@ -47,10 +51,25 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
         .route("/v1/runs/{id}/events", get(runs::events))
         .route("/v1/runs/{id}/{file}", get(runs::timeline))
         .route("/v1/events", get(runs::all_events))
+        .merge(dataset_routes())
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .method_not_allowed_fallback(not_allowed)
         .with_state(Arc::clone(shared))
+}
+
+fn dataset_routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/v1/datasets", get(datasets::list).post(datasets::submit))
+        .route("/v1/datasets/{id}", get(datasets::show).delete(datasets::remove))
+        .route("/v1/datasets/{id}/cancel", post(datasets::cancel))
+        .route("/v1/datasets/{id}/cells", get(datasets::cells))
+        .route("/v1/datasets/{id}/rows", get(datasets::rows))
+        .route("/v1/datasets/{id}/errors", get(datasets::errors))
+        .route("/v1/datasets/{id}/report", get(datasets::report))
+        .route("/v1/datasets/{id}/files", get(datasets::files))
+        .route("/v1/datasets/{id}/files/{*name}", get(datasets::file))
+        .route("/v1/datasets/{id}/download", get(datasets::download))
 }
 
 /// The body of a call that is small.

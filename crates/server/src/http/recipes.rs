@@ -114,7 +114,11 @@ pub(super) async fn value(
         Some(text) => deadline::from_now(deadline::written(&text)?, &shared.executor)?,
         None => None,
     };
-    let address = shared.find(&Target::from(&*super::path(target)?)).await?;
-    let got = shared.executor.get(&address, &Get { deadline, ..Get::default() }).await?;
+    let name = super::path(target)?;
+    let address = shared.find(&Target::from(&*name)).await?;
+    let started = shared.executor.engine().clock().now();
+    let got = shared.executor.get(&address, &Get { deadline, ..Get::default() }).await;
+    shared.record_get(&name, started, got.as_ref().err());
+    let got = got?;
     super::blobs::answer(&shared, got, &headers, "no-cache").await
 }

@@ -58,7 +58,10 @@ impl Recipes for OfRecipes {
                 return Err(Failure::new(Code::InvalidArgument, "`end` is before `start`"));
             }
             let address = self.0.find(&wire::target(target)?).await?;
-            let got = executor.get(&address, &Get { range, deadline }).await?;
+            let started = executor.engine().clock().now();
+            let got = executor.get(&address, &Get { range, deadline }).await;
+            self.0.record_get(&address.to_string(), started, got.as_ref().err());
+            let got = got?;
             let begin = |got: &anabranch_recipe::Got, whole: Option<bytes::Bytes>| {
                 let header = wire::from_header(&Part::of(got));
                 Some(proto::GetReply { header: Some(header), chunk: whole.unwrap_or_default() })

@@ -157,9 +157,18 @@ impl Runs {
 
     /// Adds a run that begins. Whoever begins runs bounds their number.
     pub fn begin(&self, kind: RunKind, name: impl Into<Arc<str>>) -> LiveRun {
-        let now = now();
+        self.begin_as(self.reserve(), kind, name)
+    }
+
+    /// An id for a run that may begin later.
+    pub fn reserve(&self) -> RunId {
+        self.shared.lock().next_id(now())
+    }
+
+    /// Adds a run that begins under a reserved id.
+    pub fn begin_as(&self, id: RunId, kind: RunKind, name: impl Into<Arc<str>>) -> LiveRun {
+        let summary = RunSummary::beginning(id, kind, name.into(), now());
         let mut state = self.shared.lock();
-        let summary = RunSummary::beginning(state.next_id(now), kind, name.into(), now);
         let live = Arc::new(Live::new(summary.clone()));
         state.live.insert(summary.id, Arc::clone(&live));
         drop(state);

@@ -4,6 +4,7 @@
 
 mod support;
 mod aliases;
+mod datasets;
 mod depth;
 mod deriva;
 mod deriva_wire;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anabranch_dataset::output::ModelMetadata;
 use anabranch_text::money;
 
-use super::pace::grouped;
+use crate::number::grouped;
 
 /// The calls and tokens of all models.
-pub(super) struct Spent {
+pub struct LiveSpend {
     calls: u64,
     reused: u64,
     tokens_in: u64,
@@ -18,15 +18,15 @@ pub(super) struct Spent {
 }
 
 /// The money of all models that have a price; `None` if none has.
-pub(super) fn cost(usage: &BTreeMap<String, ModelMetadata>) -> Option<f64> {
+pub fn cost(usage: &BTreeMap<String, ModelMetadata>) -> Option<f64> {
     usage.values().filter_map(|used| used.cost).reduce(|sum, cost| sum + cost)
 }
 
-impl Spent {
+impl LiveSpend {
     /// Puts the models together.
-    pub(super) fn of(usage: &BTreeMap<String, ModelMetadata>) -> Spent {
+    pub fn of(usage: &BTreeMap<String, ModelMetadata>) -> LiveSpend {
         let sum = |number: fn(&ModelMetadata) -> u64| usage.values().map(number).sum();
-        Spent {
+        LiveSpend {
             calls: sum(|used| used.calls),
             reused: sum(|used| used.reused),
             tokens_in: sum(|used| used.input_tokens),
@@ -36,8 +36,8 @@ impl Spent {
     }
 
     /// A line for a terminal; `None` if there was nothing to pay for.
-    pub(super) fn line(&self) -> Option<String> {
-        let Spent { calls, reused, tokens_in, tokens_out, cost } = self;
+    pub fn line(&self) -> Option<String> {
+        let LiveSpend { calls, reused, tokens_in, tokens_out, cost } = self;
         (calls + reused > 0).then(|| {
             format!(
                 "  {} calls answered, {} from the journal; tokens: {} in, {} out{}",
@@ -51,8 +51,8 @@ impl Spent {
     }
 
     /// The spend in words: `12 calls, 1,000 tokens in, 200 out, $0.0123`.
-    pub(super) fn words(&self) -> String {
-        let Spent { calls, tokens_in, tokens_out, cost, .. } = self;
+    pub fn words(&self) -> String {
+        let LiveSpend { calls, tokens_in, tokens_out, cost, .. } = self;
         let noun = if *calls == 1 { "call" } else { "calls" };
         let cost = cost.map_or_else(String::new, |cost| format!(", {}", money::format(cost)));
         let tokens = format!("{} tokens in, {} out", grouped(*tokens_in), grouped(*tokens_out));
@@ -60,8 +60,8 @@ impl Spent {
     }
 
     /// The same in short, each part with its rank: the higher ones can be left out.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (u8, String)> {
-        let Spent { calls, reused, tokens_in, tokens_out, cost } = *self;
+    pub fn parts(&self) -> impl Iterator<Item = (u8, String)> {
+        let LiveSpend { calls, reused, tokens_in, tokens_out, cost } = *self;
         let calls = (calls > 0).then(|| (1, format!("{} calls", grouped(calls))));
         let reused = (reused > 0).then(|| (2, format!("{} reused", grouped(reused))));
         let tokens = (tokens_in + tokens_out > 0)

@@ -9,7 +9,8 @@ use anabranch_dataset::{AcceptSnapshot, Build, ColumnSnapshot, Snapshot};
 use anabranch_text::{count, duration};
 use serde_json::{Value, json};
 
-use super::spent::{Spent, cost};
+use super::spend::{LiveSpend, cost};
+use crate::number::grouped;
 
 /// Rates are means over this time.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -23,7 +24,7 @@ const LABEL: usize = 32;
 const LINE: usize = 100;
 
 /// The counters of a build at several moments.
-pub(crate) struct Pace {
+pub struct Pace {
     began: Instant,
     now: Instant,
     /// Oldest first; the first is of the beginning or of a window ago.
@@ -42,7 +43,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// A build that begins now.
-    pub(crate) fn new(build: &Build, now: Instant) -> Pace {
+    pub fn new(build: &Build, now: Instant) -> Pace {
         let latest = build.progress().snapshot();
         let samples = VecDeque::from([(now, latest.clone())]);
         let before = latest.columns.iter().map(settled).collect();
@@ -51,7 +52,7 @@ impl Pace {
     }
 
     /// The samplers of a configuration, and the columns of its seed, are filled together: the first one stands for all.
-    pub(super) fn with_labels(self, config: &Config) -> Pace {
+    pub fn with_labels(self, config: &Config) -> Pace {
         let is_sampler = |column: &&Column| matches!(column.kind, ColumnKind::Sampler(_));
         let samplers = config.columns.iter().filter(is_sampler).map(|column| column.name.as_str()).collect();
         let seed: Vec<&str> = config.seed_columns.iter().flatten().map(String::as_str).collect();
@@ -65,7 +66,7 @@ impl Pace {
     }
 
     /// Takes the counters of now.
-    pub(crate) fn read(&mut self, build: &Build, now: Instant) {
+    pub fn read(&mut self, build: &Build, now: Instant) {
         self.now = now;
         let stage = build.stage_view();
         self.latest = build.progress().snapshot();
@@ -85,7 +86,7 @@ impl Pace {
     }
 
     /// The time since the beginning.
-    pub(crate) fn elapsed(&self) -> Duration {
+    pub fn elapsed(&self) -> Duration {
         self.now - self.began
     }
 
@@ -150,12 +151,12 @@ impl Pace {
     }
 
     /// How far the build is, in one line. If there is no room for all, it lacks what matters least.
-    pub(crate) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         let snapshot = &self.latest;
         let mut parts =
             vec![(0, self.rows_text()), (6, format!("{} cells/s", per_second(self.total_rate())))];
         parts.extend(self.busy_models().map(|busy| (1, busy)));
-        parts.extend(Spent::of(&self.usage).parts());
+        parts.extend(LiveSpend::of(&self.usage).parts());
         let retried: u64 = snapshot.columns.iter().map(|column| column.retried).sum();
         let refused: u64 = self.limits.iter().map(|limit| limit.refused).sum();
         let counts = [(5, refused, "refused"), (8, retried, "retried"), (1, self.error_count(), "failed")];
@@ -212,7 +213,7 @@ impl Pace {
     }
 
     /// How far the build is, in at most so many lines for a terminal.
-    pub(super) fn lines(&self, height: usize) -> Vec<String> {
+    pub fn lines(&self, height: usize) -> Vec<String> {
         let snapshot = &self.latest;
         let (done, rows) = (self.rows_done(), snapshot.rows);
         let full = (done as f64 / rows.max(1) as f64 * BAR as f64) as usize;
@@ -227,7 +228,7 @@ impl Pace {
             ),
         ];
         let mut below: Vec<String> = self.limits.iter().map(limit_line).collect();
-        below.extend(Spent::of(&self.usage).line());
+        below.extend(LiveSpend::of(&self.usage).line());
         if !snapshot.errors.is_empty() {
             let errors = snapshot.errors.iter().map(|(class, count)| format!("{class} {}", grouped(*count)));
             below.push(format!("  failed cells: {}", errors.collect::<Vec<_>>().join(", ")));
@@ -283,7 +284,7 @@ impl Pace {
     }
 
     /// The counters as JSON.
-    pub(super) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         let snapshot = &self.latest;
         let column = |(number, column): (usize, &ColumnSnapshot)| {
             json!({
@@ -340,7 +341,7 @@ fn settled(column: &ColumnSnapshot) -> u64 {
 }
 
 /// Thousandths are enough.
-pub(super) fn rounded(number: f64) -> f64 {
+pub fn rounded(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }
 
@@ -356,19 +357,6 @@ fn brief(time: Duration) -> String {
     }
 }
 
-/// A number with commas between thousands.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, VecDeque};
@@ -376,10 +364,14 @@ mod tests {
 
     use anabranch_dataset::output::{LimitReport, ModelMetadata, StageView};
     use anabranch_dataset::{AcceptSnapshot, ColumnSnapshot, Snapshot};
-    use anabranch_engine::clock::{Clock as _, SystemClock};
     use expect_test::expect;
 
-    use super::{Pace, grouped};
+    use super::Pace;
+
+    #[allow(clippy::disallowed_methods, reason = "an instant cannot be had in another way")]
+    fn now() -> std::time::Instant {
+        std::time::Instant::now()
+    }
 
     fn column(name: &str, finished: u64, failed: u64, skipped: u64) -> ColumnSnapshot {
         ColumnSnapshot { name: name.to_owned(), finished, failed, skipped, retried: 0 }
@@ -387,7 +379,7 @@ mod tests {
 
     /// A build that has run for ten seconds, in which it settled all that it did.
     fn pace() -> Pace {
-        let began = SystemClock.now();
+        let began = now();
         let first = Snapshot {
             rows: 10_000,
             columns: ["category", "ticket", "verdict"].map(|name| column(name, 0, 0, 0)).to_vec(),
@@ -515,10 +507,5 @@ mod tests {
         expect!["stage 1 of 2 (questions): 1,200 of 10,000 rows accepted (31%, about 32,500 candidates), 74 s left"].assert_eq(&pace.line());
         pace.latest.accept = Some(AcceptSnapshot { most: 20_000, ..accept });
         expect!["stage 1 of 2 (questions): 1,200 of 10,000 rows accepted (31%, more than 20,000 candidates needed)"].assert_eq(&pace.rows_text());
-    }
-
-    #[test]
-    fn thousands_are_told_apart() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

@@ -1,0 +1,136 @@
+//! `anabranch runs`.
+
+use std::io;
+use std::time::UNIX_EPOCH;
+
+use anabranch_server::runs::{RunFilter, RunKind, RunPage, RunState, RunSummary, RunsFolder};
+use anabranch_text::duration;
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::out;
+use crate::recipe::DataFolder;
+use crate::table::Table;
+
+pub(crate) const HELP: &str = "\
+Reads the files that `anabranch serve` keeps in the folder `runs` of its store: runs with a timeline,
+and builds of datasets. A server that runs lists more: GET /v1/runs has the last 10,000 runs.
+
+stdout: a table, the latest run first; with --json one JSON object per line.
+
+  anabranch runs --kind dataset --state failed
+  anabranch run show 018f3c2a9d4b-0007
+
+Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.";
+
+/// Lists the runs that a server has kept.
+#[derive(Args)]
+pub(crate) struct List {
+    #[command(flatten)]
+    data: DataFolder,
+    /// Only runs of a kind: plan, recipe, dataset.
+    #[arg(long, value_name = "KIND")]
+    kind: Option<RunKind>,
+    /// Only runs in a state: running, complete, degraded, failed, stopped.
+    #[arg(long, value_name = "STATE")]
+    state: Option<RunState>,
+    /// Only runs of the plan, recipe or dataset with this name.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The most runs.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+    /// One JSON object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let folder = self.data.find().join("runs");
+        let filter = RunFilter {
+            kind: self.kind,
+            state: self.state,
+            name: self.name,
+            before: None,
+            limit: self.limit as usize,
+        };
+        let page = match RunsFolder::new(&folder).list(&filter) {
+            // A store that no server has served so far has no runs.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => RunPage { runs: Vec::new(), next: None },
+            page => page.map_err(|error| {
+                Failure::of(format!("the runs in {} cannot be read: {error}", folder.display()))
+            })?,
+        };
+        if self.json {
+            let line = |run: &RunSummary| serde_json::to_string(run).expect("a summary is JSON") + "\n";
+            return out::data(&page.runs.iter().map(line).collect::<String>());
+        }
+        if page.runs.is_empty() {
+            out::note(&format!("no runs in {}", folder.display()));
+            return Ok(());
+        }
+        let mut table =
+            Table::new(["run", "kind", "name", "state", "started", "time", "failures", "degraded", "rows"])
+                .whole_in_pipes();
+        page.runs.iter().for_each(|run| table.row(cells(run)));
+        out::data(&table.text(0))?;
+        if page.next.is_some() {
+            out::note("older runs are left out; --limit N shows more");
+        }
+        Ok(())
+    }
+}
+
+fn cells(run: &RunSummary) -> [String; 9] {
+    [
+        run.id.to_string(),
+        run.kind.to_string(),
+        run.name.to_string(),
+        run.state.to_string(),
+        started(run),
+        run.duration.map_or_else(String::new, duration::format),
+        run.failures.to_string(),
+        run.degraded.to_string(),
+        run.rows.map_or_else(String::new, |rows| rows.to_string()),
+    ]
+}
+
+/// When a run began, in UTC: `2026-03-01 12:30:45`.
+pub(super) fn started(run: &RunSummary) -> String {
+    let seconds = run.started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    format!(
+        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",
+        second / 3_600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
+/// The date so many days after 1970-01-01, in the Gregorian calendar: years begin in March, so that the leap day is last.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::civil;
+
+    #[test]
+    fn dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(11_017), (2000, 3, 1));
+        assert_eq!(civil(20_513), (2026, 3, 1));
+        assert_eq!(civil(20_512), (2026, 2, 28));
+    }
+}

@@ -1,0 +1,178 @@
+//! Builds the dataset of a job, and tells how far it is.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anabranch_dataset::output::LimitReport;
+use anabranch_dataset::post::Post;
+use anabranch_dataset::{
+    BuildOptions, BuildReport, Dataset, Error, JournalPlace, Loaded, ModelSource, StopReason,
+};
+use anabranch_dataset_inspect::live::{Pace, end_event, errors_event, start_event, stopping_event};
+use anabranch_model::Demo;
+use serde_json::json;
+
+use super::job::{Job, LiveBuild};
+use super::spec::JobEnd;
+use super::{BuildPlace, Datasets, check};
+
+/// The time between two events of progress.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// How a build ended.
+enum Ending {
+    Job(JobEnd),
+    /// The server shuts down: the next start continues it.
+    Paused,
+}
+
+/// Builds a job and notes its end.
+pub(super) async fn run(datasets: Datasets, job: Arc<Job>, place: BuildPlace) {
+    job.set_building(true);
+    let guard = BuildingGuard(Arc::clone(&job));
+    let run = job.state().run;
+    let ending = match build(&datasets, &job).await {
+        Ok(ending) => ending,
+        Err(_) if *datasets.shared.stopping.borrow() => Ending::Paused,
+        Err(message) => Ending::Job(JobEnd::failed(run, message)),
+    };
+    match ending {
+        Ending::Job(end) => datasets.end(&job, end).await,
+        Ending::Paused => job.pause(),
+    }
+    drop(guard);
+    drop(place);
+}
+
+/// Undone however the build ends.
+struct BuildingGuard(Arc<Job>);
+
+impl Drop for BuildingGuard {
+    fn drop(&mut self) {
+        self.0.set_building(false);
+    }
+}
+
+async fn build(datasets: &Datasets, job: &Arc<Job>) -> Result<Ending, String> {
+    let run = job.state().run;
+    if job.is_cancelled() {
+        return Ok(Ending::Job(JobEnd::stopped(run, "it was cancelled before it began")));
+    }
+    let (loaded, dataset) = open(datasets, job).await?;
+    let options = BuildOptions {
+        rows: job.spec.rows,
+        out: job.output(),
+        journal: JournalPlace::OutputFolder,
+        budget: job.spec.budget.budget()?,
+        ..BuildOptions::default()
+    };
+    let clock = Arc::clone(datasets.shared.engine.clock());
+    let build = dataset.build(options).await.map_err(|error| told(&error, job))?;
+    let pace = Pace::new(&build, clock.now()).with_labels(&loaded.config);
+    let live = Arc::new(LiveBuild { build, pace: Mutex::new(pace) });
+    job.state().build = Some(Arc::clone(&live));
+    let columns: Vec<String> = loaded.config.columns.iter().map(|column| column.name.clone()).collect();
+    let spec = &job.spec;
+    job.event("start", &start_event(&spec.name, spec.rows, spec.seed, spec.demo, &columns));
+    let report = follow(datasets, job, &live).await;
+    let elapsed = {
+        let mut pace = live.pace();
+        pace.read(&live.build, clock.now());
+        job.event("progress", &pace.json());
+        pace.elapsed()
+    };
+    let report = report.map_err(|error| told(&error, job))?;
+    let (state, error) = match &report.stopped {
+        None => ("complete", None),
+        Some(StopReason::Asked) if !job.is_cancelled() => return Ok(Ending::Paused),
+        Some(reason) => ("stopped", Some(reason.to_string())),
+    };
+    if report.error_count > 0 {
+        job.event("errors", &errors_event(&report, std::path::Path::new("")));
+    }
+    job.event("built", &end_event(state, &report, live.build.was_complete(), elapsed));
+    let BuildReport { rows, error_count, .. } = report;
+    Ok(Ending::Job(JobEnd { state: state.to_owned(), error, run, rows, failed_cells: error_count }))
+}
+
+/// The dataset of a job, read and compiled on a thread for it.
+async fn open(datasets: &Datasets, job: &Arc<Job>) -> Result<(Loaded, Dataset), String> {
+    let (shared, job) = (Arc::clone(&datasets.shared), Arc::clone(job));
+    let handle = tokio::runtime::Handle::current();
+    let opened = datasets.off_workers(move || {
+        let _runtime = handle.enter();
+        let loaded = check::load(&shared.settings, &job.folder, &job.spec)?;
+        let has_models = loaded.config.columns.iter().any(|column| !column.model_aliases().is_empty());
+        let post: Arc<dyn Post> = Arc::new(shared.client.clone());
+        let models = match job.spec.demo || !has_models {
+            true => ModelSource::Demo(Demo::new()),
+            false => ModelSource::Servers(shared.client.clone()),
+        };
+        let mut dataset = Dataset::from_config(&loaded, &shared.engine, &models, &post)
+            .map_err(|error| told(&error, &job))?;
+        dataset.watch_cells();
+        Ok((loaded, dataset))
+    });
+    opened.await.map_err(|failure| failure.message)?
+}
+
+/// Runs a build until it ends, and tells how far it is about once a second.
+async fn follow(datasets: &Datasets, job: &Arc<Job>, live: &LiveBuild) -> Result<BuildReport, Error> {
+    let clock = Arc::clone(datasets.shared.engine.clock());
+    let mut stopping = datasets.shared.stopping.subscribe();
+    let stop = async {
+        tokio::select! {
+            () = job.cancelled() => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        }
+    };
+    let mut stop = std::pin::pin!(stop);
+    let mut run = std::pin::pin!(live.build.run());
+    let mut is_stopping = false;
+    let mut limits: Vec<LimitReport> = Vec::new();
+    loop {
+        let due = clock.now() + PROGRESS_EVERY;
+        tokio::select! {
+            ended = &mut run => return ended,
+            () = &mut stop, if !is_stopping => {
+                is_stopping = true;
+                live.build.stop();
+                let calls = live.build.limits().iter().map(|limit| u64::from(limit.in_flight)).sum();
+                job.event("stopping", &stopping_event(calls));
+            }
+            () = clock.sleep_until(due) => {
+                let snapshot = live.build.progress().snapshot();
+                job.update(snapshot.rows_written, snapshot.errors.values().sum());
+                let mut pace = live.pace();
+                pace.read(&live.build, clock.now());
+                job.event("progress", &pace.json());
+                drop(pace);
+                tell_limits(job, &mut limits, live.build.limits());
+            }
+        }
+    }
+}
+
+/// An event for each limit that changed.
+fn tell_limits(job: &Job, before: &mut Vec<LimitReport>, now: Vec<LimitReport>) {
+    for limit in &now {
+        let known = before.iter().find(|known| known.name == limit.name);
+        if known.is_none_or(|known| known.limit != limit.limit || known.refused != limit.refused) {
+            let event = json!({
+                "event": "limit", "name": limit.name, "limit": limit.limit, "in_flight": limit.in_flight,
+                "refused": limit.refused, "cooling_ms": limit.cooling_ms,
+            });
+            job.event("limit", &event);
+        }
+    }
+    *before = now;
+}
+
+/// An error of a build, without the folder of the server.
+fn told(error: &Error, job: &Job) -> String {
+    let text = match error {
+        Error::Config(problems) => problems.to_string(),
+        other => other.to_string(),
+    };
+    text.replace(&format!("{}/", job.folder.display()), "")
+}

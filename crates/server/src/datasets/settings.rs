@@ -1,0 +1,47 @@
+//! How much dataset jobs may take, and what they may do.
+
+use std::path::PathBuf;
+
+/// How dataset jobs are set up.
+#[derive(Clone, Debug)]
+pub struct DatasetSettings {
+    /// The folder of the jobs.
+    pub folder: PathBuf,
+    /// The operator's file with `model_configs` and `providers`. Without it only the demo model answers.
+    pub models: Option<PathBuf>,
+    /// The folders that seeds may be read from. Default: none.
+    pub files: Vec<PathBuf>,
+    /// Whether configurations may have custom columns, remote validators, models and providers of their own: they run
+    /// commands and contact servers with the rights of this one. Default: no.
+    pub allow_custom: bool,
+    /// The most builds at a time; more wait in the order in which they came. Default 2.
+    pub builds_most: usize,
+    /// The most jobs that are not built. Default 100.
+    pub queue_most: usize,
+    /// The most jobs that are kept. Default 1,000.
+    pub jobs_most: usize,
+    /// The most rows of one job. Default 10,000,000.
+    pub rows_most: u64,
+    /// The most bytes of a configuration. Default 1 MiB.
+    pub config_most: usize,
+    /// No job is accepted while the files of all jobs take more bytes. Default 64 GiB.
+    pub disk_most: u64,
+}
+
+impl DatasetSettings {
+    /// The defaults, with the jobs in this folder.
+    pub fn new(folder: impl Into<PathBuf>) -> DatasetSettings {
+        DatasetSettings {
+            folder: folder.into(),
+            models: None,
+            files: Vec::new(),
+            allow_custom: false,
+            builds_most: 2,
+            queue_most: 100,
+            jobs_most: 1_000,
+            rows_most: 10_000_000,
+            config_most: 1 << 20,
+            disk_most: 64 << 30,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Datasets: submitted, watched, cancelled, read.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::json;
+use tonic::Code;
+
+use crate::datasets::{CellQuery, Datasets, Download, RowQuery, Submission};
+use crate::failure::Failure;
+use crate::runs::RunId;
+use crate::service::Shared;
+
+type Asked<T> = Result<Query<T>, QueryRejection>;
+type Named = Result<Path<String>, PathRejection>;
+
+fn datasets(shared: &Shared) -> Result<&Datasets, Failure> {
+    shared.datasets.as_ref().ok_or_else(|| {
+        Failure::new(
+            Code::Unimplemented,
+            "this server builds no datasets; start it with `anabranch serve --datasets`",
+        )
+    })
+}
+
+fn id(path: Named) -> Result<RunId, Failure> {
+    let text = super::path(path)?;
+    text.parse().map_err(|_| {
+        let message = format!("{} is not the id of a dataset", anabranch_text::quote(&text));
+        Failure::new(Code::InvalidArgument, message)
+    })
+}
+
+fn asked<T>(query: Asked<T>) -> Result<T, Failure> {
+    query.map(|Query(query)| query).map_err(|rejection| super::wrong_query(&rejection))
+}
+
+/// Accepts a dataset. It is durable when this answers.
+pub(super) async fn submit(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let datasets = datasets(&shared)?;
+    let key = headers.get("idempotency-key").map(|key| key.to_str().map(str::to_owned));
+    let key =
+        key.transpose().map_err(|_| Failure::new(Code::InvalidArgument, "`Idempotency-Key` is not text"))?;
+    let text = super::body(&shared, body).await?;
+    let submission = super::off_workers(&shared, move || Submission::read(&text, key)).await??;
+    let job = datasets.submit(submission).await?;
+    let location = [(LOCATION, format!("/v1/datasets/{}", job.id))];
+    Ok((StatusCode::ACCEPTED, location, Json(json!({ "id": job.id, "run": job.run }))).into_response())
+}
+
+/// What may stand behind `?` when datasets are listed.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Listing {
+    limit: Option<usize>,
+    before: Option<String>,
+}
+
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    query: Asked<Listing>,
+) -> Result<Response, Failure> {
+    let Listing { limit, before } = asked(query)?;
+    let limit = limit.unwrap_or(50);
+    if !(1..=200).contains(&limit) {
+        return Err(Failure::new(Code::InvalidArgument, format!("`limit` is {limit}; it may be 1 to 200")));
+    }
+    let before = before.map(|text| id(Ok(Path(text)))).transpose()?;
+    Ok(Json(datasets(&shared)?.list(before, limit).await?).into_response())
+}
+
+pub(super) async fn show(State(shared): State<Arc<Shared>>, path: Named) -> Result<Response, Failure> {
+    Ok(Json(datasets(&shared)?.show(id(path)?).await?).into_response())
+}
+
+pub(super) async fn cancel(State(shared): State<Arc<Shared>>, path: Named) -> Result<Response, Failure> {
+    let id = id(path)?;
+    datasets(&shared)?.cancel(id).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "id": id }))).into_response())
+}
+
+pub(super) async fn remove(State(shared): State<Arc<Shared>>, path: Named) -> Result<Response, Failure> {
+    datasets(&shared)?.remove(id(path)?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The states of cells as bytes; headers say how to read them.
+pub(super) async fn cells(
+    State(shared): State<Arc<Shared>>,
+    path: Named,
+    query: Asked<CellQuery>,
+) -> Result<Response, Failure> {
+    let cells = datasets(&shared)?.cells(id(path)?, asked(query)?).await?;
+    let headers = [
+        ("content-type", "application/octet-stream".to_owned()),
+        ("x-columns", cells.columns.to_string()),
+        ("x-bucket", cells.bucket.to_string()),
+    ];
+    Ok((headers, cells.bytes).into_response())
+}
+
+pub(super) async fn rows(
+    State(shared): State<Arc<Shared>>,
+    path: Named,
+    query: Asked<RowQuery>,
+) -> Result<Response, Failure> {
+    let rows = datasets(&shared)?.rows(id(path)?, asked(query)?).await?;
+    Ok(([(CONTENT_TYPE, "application/json")], rows).into_response())
+}
+
+pub(super) async fn errors(
+    State(shared): State<Arc<Shared>>,
+    path: Named,
+    query: Asked<RowQuery>,
+) -> Result<Response, Failure> {
+    Ok(Json(datasets(&shared)?.errors(id(path)?, asked(query)?).await?).into_response())
+}
+
+pub(super) async fn report(State(shared): State<Arc<Shared>>, path: Named) -> Result<Response, Failure> {
+    let page = datasets(&shared)?.report(id(path)?).await?;
+    Ok(([(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response())
+}
+
+pub(super) async fn files(State(shared): State<Arc<Shared>>, path: Named) -> Result<Response, Failure> {
+    Ok(Json(datasets(&shared)?.files(id(path)?).await?).into_response())
+}
+
+pub(super) async fn file(
+    State(shared): State<Arc<Shared>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<Response, Failure> {
+    let Path((dataset, name)) =
+        path.map_err(|rejection| Failure::new(Code::InvalidArgument, rejection.body_text()))?;
+    let (size, body) = datasets(&shared)?.file(id(Ok(Path(dataset)))?, name).await?;
+    let headers = [
+        (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (CONTENT_LENGTH, size.to_string()),
+        (CONTENT_DISPOSITION, "attachment".to_owned()),
+    ];
+    Ok((headers, body).into_response())
+}
+
+pub(super) async fn download(
+    State(shared): State<Arc<Shared>>,
+    path: Named,
+    query: Asked<Download>,
+) -> Result<Response, Failure> {
+    let (kind, body) = datasets(&shared)?.download(id(path)?, asked(query)?).await?;
+    Ok(([(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, "attachment")], body).into_response())
+}

@@ -1,0 +1,291 @@
+//! Dataset jobs over HTTP: accepted, built, continued, cancelled, refused.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+
+use anabranch_engine::options::Class;
+use anabranch_model::{HttpClient, HttpSettings};
+use anabranch_recipe::Executor;
+use anabranch_server::runs::{RunSettings, Runs};
+use anabranch_server::{DatasetSettings, Datasets, Service, Settings};
+use anabranch_testkit::{ModelFault, ModelFaultKind, ModelScript, ModelServer};
+use http_body_util::BodyExt as _;
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::http::{Answer, Http};
+use crate::support::{PATIENCE, Server, TempFolder, functions, soon, until};
+
+/// A server with dataset jobs in a folder.
+async fn start(data: &Path, change: impl FnOnce(&mut DatasetSettings)) -> Http {
+    let executor = Executor::in_memory(functions()).unwrap();
+    let engine = executor.engine().clone();
+    let runs =
+        Runs::open(&data.join("runs"), RunSettings::default(), Arc::clone(engine.pool(Class::Batch))).unwrap();
+    let mut settings = DatasetSettings::new(data.join("datasets"));
+    change(&mut settings);
+    let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock())).unwrap();
+    let datasets = Datasets::open(settings, &engine, client, &runs).unwrap();
+    let service =
+        Service::new(executor.clone(), Settings::default()).with_runs(runs).with_datasets(datasets);
+    Http::on(Server::of(executor, service, Arc::default()).await)
+}
+
+const TOPICS: &str = "
+columns:
+  - {name: topic, column_type: sampler, sampler_type: category, params: {values: [tea, coffee]}}
+  - {name: poem, column_type: llm-text, model_alias: writer, prompt: 'A poem about {{ topic }}.'}
+";
+
+fn demo(rows: u64) -> Value {
+    json!({ "config": TOPICS, "rows": rows, "seed": 7, "demo": true, "name": "poems" })
+}
+
+async fn submit(http: &Http, body: &Value) -> Answer {
+    http.post("/v1/datasets", body.to_string()).await
+}
+
+async fn show(http: &Http, id: &str) -> Value {
+    http.get(&format!("/v1/datasets/{id}"), &[]).await.json()
+}
+
+/// Waits for the end of a job, and returns it.
+async fn ended(http: &Http, id: &str) -> Value {
+    let run = show(http, id).await["run"].as_str().unwrap().to_owned();
+    // The stream ends with the run.
+    let events = http.get(&format!("/v1/runs/{run}/events"), &[]).await;
+    assert!(std::str::from_utf8(&events.body).unwrap().contains("event: end"), "{:?}", events.body);
+    show(http, id).await
+}
+
+fn accepted(answer: &Answer) -> String {
+    assert_eq!(answer.status, 202, "{:?}", answer.body);
+    answer.json()["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dataset_is_built_and_read() {
+    let data = TempFolder::new();
+    let http = start(data.path(), |_| {}).await;
+    let answer = submit(&http, &demo(50)).await;
+    let id = accepted(&answer);
+    assert_eq!(answer.header("location"), format!("/v1/datasets/{id}"));
+    let done = ended(&http, &id).await;
+    assert_eq!(
+        [&done["state"], &done["name"], &done["rows"], &done["rows_done"], &done["error"]],
+        [&json!("complete"), &json!("poems"), &json!(50), &json!(50), &Value::Null]
+    );
+    let kinds: Vec<&str> =
+        done["columns"].as_array().unwrap().iter().map(|column| column["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["sampler", "llm"]);
+    assert_eq!(done["config"], TOPICS);
+    let run = done["run"].as_str().unwrap();
+    let shown = http.get(&format!("/v1/runs/{run}"), &[]).await.json();
+    assert_eq!([&shown["kind"], &shown["name"], &shown["state"], &shown["rows"]], [
+        &json!("dataset"),
+        &json!("poems"),
+        &json!("complete"),
+        &json!(50)
+    ]);
+
+    let path = format!("/v1/datasets/{id}");
+    let page = http.get(&format!("{path}/rows?limit=20&after=40"), &[]).await.json();
+    assert_eq!((page["rows"].as_array().unwrap().len(), &page["next"]), (10, &Value::Null));
+    let first = http.get(&format!("{path}/rows?limit=20"), &[]).await.json();
+    assert_eq!((first["rows"].as_array().unwrap().len(), &first["next"]), (20, &json!(20)));
+    assert!(["tea", "coffee"].contains(&first["rows"][0]["topic"].as_str().unwrap()));
+    let lines = http.get(&format!("{path}/download"), &[]).await;
+    assert_eq!(lines.body.iter().filter(|byte| **byte == b'\n').count(), 50);
+    let csv = http.get(&format!("{path}/download?format=csv"), &[]).await;
+    assert!(csv.body.starts_with(b"topic,poem\n"), "{:?}", csv.body);
+    let parquet = http.get(&format!("{path}/download?format=parquet"), &[]).await;
+    assert!(parquet.body.starts_with(b"PAR1"));
+    let files = http.get(&format!("{path}/files"), &[]).await.json();
+    let names: Vec<&str> =
+        files["files"].as_array().unwrap().iter().map(|file| file["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"parquet-files/batch_00000.parquet"), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("journal")), "{names:?}");
+    let file = http.get(&format!("{path}/files/parquet-files/batch_00000.parquet"), &[]).await;
+    assert_eq!(file.body, parquet.body);
+    let report = http.get(&format!("{path}/report"), &[]).await;
+    assert!(report.header("content-type").starts_with("text/html") && report.status == 200);
+    assert_eq!(http.get(&format!("{path}/errors"), &[]).await.json()["errors"], json!([]));
+    assert_eq!(http.get("/v1/datasets", &[]).await.json()["datasets"][0]["id"], json!(id));
+
+    for outside in ["../spec.json", "..%2Fspec.json", "journal/x", "%2Fetc%2Fpasswd"] {
+        assert_eq!(http.get(&format!("{path}/files/{outside}"), &[]).await.status, 404, "{outside}");
+    }
+    assert_eq!(http.send(Method::DELETE, &path, &[], "").await.status, 204);
+    assert_eq!(http.get(&path, &[]).await.status, 404);
+    assert_eq!(std::fs::read_dir(data.path().join("datasets")).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_makes_one_dataset() {
+    let data = TempFolder::new();
+    let key = [("content-type", "application/json"), ("idempotency-key", "order-7")];
+    let id = {
+        let http = start(data.path(), |_| {}).await;
+        let first = http.send(Method::POST, "/v1/datasets", &key, demo(5).to_string()).await;
+        let again = http.send(Method::POST, "/v1/datasets", &key, demo(5).to_string()).await;
+        assert_eq!(accepted(&first), accepted(&again));
+        let other = http.send(Method::POST, "/v1/datasets", &key, demo(6).to_string()).await;
+        assert_eq!(other.status, 409);
+        let id = accepted(&first);
+        ended(&http, &id).await;
+        id
+    };
+    let http = start(data.path(), |_| {}).await;
+    let after_restart = http.send(Method::POST, "/v1/datasets", &key, demo(5).to_string()).await;
+    assert_eq!(accepted(&after_restart), id);
+    assert_eq!(http.get("/v1/datasets", &[]).await.json()["datasets"].as_array().unwrap().len(), 1);
+}
+
+/// A models file for the server of a test.
+fn models_file(data: &Path, url: &str) -> PathBuf {
+    let path = data.join("models.yaml");
+    let text = format!(
+        "providers:\n  - {{name: here, endpoint: '{url}', api_key: some-key}}\nmodel_configs:\n  \
+         - {{alias: writer, model: small, provider: here, inference_parameters: {{max_parallel_requests: 4}}}}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Each row asks for something else.
+const NUMBERED: &str = "
+columns:
+  - {name: id, column_type: sampler, sampler_type: uuid, params: {}}
+  - {name: poem, column_type: llm-text, model_alias: writer, prompt: 'A poem about {{ id }}.'}
+";
+
+/// A job whose server shuts down is continued, and no call is paid for twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_continued_after_a_restart() {
+    let data = TempFolder::new();
+    // Replies behind the twentieth wait until the build is told to stop.
+    let gate = Arc::new((Mutex::new((0, false)), Condvar::new()));
+    let waits = Arc::clone(&gate);
+    let reply = move |_: &anabranch_testkit::ModelCall| {
+        let mut state = waits.0.lock().unwrap();
+        state.0 += 1;
+        if state.0 > 20 {
+            drop(waits.1.wait_timeout_while(state, PATIENCE, |(_, open)| !*open).unwrap());
+        }
+        "a poem".to_owned()
+    };
+    let model = ModelServer::start(ModelScript { reply: Some(Arc::new(reply)), ..ModelScript::default() });
+    let models = models_file(data.path(), &model.endpoint());
+    let body = json!({ "config": NUMBERED, "rows": 300, "name": "poems" });
+    let id = {
+        let mut http = start(data.path(), |settings| settings.models = Some(models.clone())).await;
+        let submitted = submit(&http, &body).await;
+        let (id, run) = (accepted(&submitted), submitted.json()["run"].as_str().unwrap().to_owned());
+        let mut events = http.open(&format!("/v1/runs/{run}/events"), &[]).await.into_body();
+        until(|| model.calls() > 20).await;
+        http.server.service.datasets().unwrap().stop();
+        let mut text = String::new();
+        while !text.contains("event: stopping") {
+            let frame = soon(events.frame()).await.unwrap().unwrap();
+            text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+        gate.0.lock().unwrap().1 = true;
+        gate.1.notify_all();
+        http.server.stop();
+        http.server.served().await;
+        id
+    };
+    assert!(!data.path().join("datasets").join(&id).join("end.json").exists());
+    assert!(model.paid() < 100, "{}", model.paid());
+    let http = start(data.path(), |settings| settings.models = Some(models)).await;
+    let done = ended(&http, &id).await;
+    assert_eq!([&done["state"], &done["rows_done"]], [&json!("complete"), &json!(300)]);
+    assert_eq!((model.paid(), model.repeated()), (300, 0), "each row is paid for once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_wait_in_order_and_are_cancelled() {
+    let data = TempFolder::new();
+    let faults = vec![ModelFault { percent: 100, times: None, kind: ModelFaultKind::Hang }];
+    let model = ModelServer::start(ModelScript { faults, ..ModelScript::default() });
+    let models = models_file(data.path(), &model.endpoint());
+    let http = start(data.path(), |settings| {
+        settings.models = Some(models);
+        settings.builds_most = 1;
+    })
+    .await;
+    let stuck = json!({ "config": NUMBERED, "rows": 3, "name": "stuck" });
+    let first = accepted(&submit(&http, &stuck).await);
+    let second = accepted(&submit(&http, &demo(3)).await);
+    until(|| model.calls() == 3).await;
+    assert_eq!(show(&http, &first).await["state"], "running");
+    let cells = http.get(&format!("/v1/datasets/{first}/cells"), &[]).await;
+    assert_eq!((cells.header("x-columns"), &cells.body[..]), ("2", &[2, 1, 2, 1, 2, 1][..]));
+    assert_eq!(show(&http, &second).await["state"], "queued");
+    assert_eq!(http.post(&format!("/v1/datasets/{second}/cancel"), "{}").await.status, 202);
+    let cancelled = show(&http, &second).await;
+    assert_eq!(cancelled["state"], "stopped");
+    let again = http.post(&format!("/v1/datasets/{second}/cancel"), "{}").await;
+    assert_eq!(again.status, 409, "{:?}", again.body);
+    let not_yet = http.send(Method::DELETE, &format!("/v1/datasets/{first}"), &[], "").await;
+    assert_eq!(not_yet.status, 409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_configurations_are_refused() {
+    let data = TempFolder::new();
+    let seeds = data.path().join("seeds");
+    std::fs::create_dir_all(&seeds).unwrap();
+    std::fs::write(seeds.join("words.csv"), "word\nriver\n").unwrap();
+    std::fs::write(data.path().join("secret.csv"), "word\nsecret\n").unwrap();
+    let http = start(data.path(), |settings| {
+        settings.files = vec![seeds];
+        settings.rows_most = 1_000;
+        settings.config_most = 4_096;
+    })
+    .await;
+    let seeded = |path: &str| {
+        json!({
+            "config": {
+                "seed_config": { "source": { "seed_type": "local", "path": path } },
+                "columns": [{ "name": "shout", "column_type": "expression", "expr": "{{ word }}!" }],
+            },
+            "rows": 1,
+        })
+    };
+    let custom = "columns:\n  - {name: x, column_type: custom, generator_function: f, worker: {command: [sh, -c, id]}}";
+    let providers = format!("{TOPICS}providers:\n  - {{name: p, endpoint: 'http://169.254.169.254', provider_type: openai}}\n");
+    let secret = data.path().join("secret.csv").display().to_string();
+    for (body, status, why) in [
+        (json!({ "config": custom, "rows": 1 }), 409, "the custom column `x` is not allowed here"),
+        (json!({ "config": providers, "rows": 1 }), 409, "`providers` is not allowed here"),
+        (json!({ "config": TOPICS, "models": {}, "rows": 1 }), 409, "`models` is not allowed here"),
+        (seeded("../secret.csv"), 400, "is not in a folder that seeds may be read from"),
+        (seeded(&secret), 400, "is not in a folder that seeds may be read from"),
+        (seeded("/etc/passwd"), 400, "is not in a folder that seeds may be read from"),
+        (json!({ "config": TOPICS, "rows": 1 }), 400, "no model is configured for `writer`"),
+        (json!({ "config": TOPICS, "rows": 1_001, "demo": true }), 400, "one dataset may have 1 to 1000"),
+        (json!({ "config": TOPICS, "rows": 0, "demo": true }), 400, "one dataset may have 1 to 1000"),
+        (json!({ "config": TOPICS, "demo": true }), 400, "say how many rows"),
+        (json!({ "config": "x".repeat(5_000), "rows": 1 }), 413, "more than 4 KiB"),
+        (json!({ "config": "columns: [", "rows": 1 }), 400, "config.yaml:"),
+        (json!({ "config": 7, "rows": 1 }), 400, "`config` is an object, or YAML as text"),
+        (json!({ "config": TOPICS, "rows": 1, "colour": 1 }), 400, "unknown field"),
+        (json!({ "config": TOPICS, "rows": 1, "budget": { "deadline": "soon" } }), 400, "`budget.deadline`"),
+    ] {
+        let answer = submit(&http, &body).await;
+        let message = answer.error().1;
+        assert!(answer.status == status && message.contains(why), "{body}: {} {message}", answer.status);
+        assert!(!message.contains("secret\n") && !message.contains(".new/"), "{message}");
+    }
+    assert_eq!(http.get("/v1/datasets", &[]).await.json()["datasets"], json!([]));
+    assert_eq!(http.get("/v1/runs", &[]).await.json()["runs"], json!([]), "what is refused is not a run");
+    assert_eq!(std::fs::read_dir(data.path().join("datasets")).unwrap().count(), 0);
+    let fine = accepted(&submit(&http, &seeded("words.csv")).await);
+    assert_eq!(ended(&http, &fine).await["state"], "complete");
+    let rows = http.get(&format!("/v1/datasets/{fine}/rows"), &[]).await.json();
+    assert_eq!(rows["rows"], json!([{ "word": "river", "shout": "river!" }]));
+    assert_eq!(http.get("/v1/datasets/x", &[]).await.status, 400);
+    let none = Http::start().await;
+    assert_eq!(none.get("/v1/datasets", &[]).await.status, 501);
+}
