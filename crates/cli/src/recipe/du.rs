@@ -1,7 +1,7 @@
 //! `anabranch recipe du`.
 
 use anabranch_content::{RootSpace, Space, Usage};
-use anabranch_text::size;
+use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::{Value as Json, json};
 
@@ -51,7 +51,8 @@ impl Du {
             out::data(&format!("\n{}", by_holder(&usage).text(0)))?;
             let left_out = usage.roots_count - usage.roots.len() as u64;
             if left_out > 0 {
-                out::note(&format!("{left_out} more holders, with no more bytes alone; --most shows more"));
+                let left_out = count(left_out, "more holder");
+                out::note(&format!("{left_out}, with no more bytes alone; --most shows more"));
             }
             if usage.roots.iter().any(|it| it.reached.is_none()) {
                 out::note("`-`: not counted, because the holders above lead to too many items");

@@ -1,7 +1,7 @@
 //! `anabranch recipe ls`.
 
 use anabranch_content::{Address, Class, Holder, Time};
-use anabranch_text::size;
+use anabranch_text::{closest, quote, size};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value as Json, json};
 
@@ -166,7 +166,7 @@ impl Ls {
                 }
             }
             if page.rows.len() == before {
-                return Err(backend.nothing_named(prefix).await);
+                return Err(nothing_begins(prefix, names.iter().map(|(name, _)| name.as_str())));
             }
         }
         Ok(page)
@@ -306,6 +306,14 @@ async fn add_holders(backend: &Backend, rows: &mut [Row]) -> Result<(), Failure>
     let rows = rows.iter_mut().filter(|row| row.kind != Kind::Names);
     rows.zip(holders).for_each(|(row, holder)| row.held_by = holder);
     Ok(())
+}
+
+fn nothing_begins<'a>(prefix: &str, names: impl Iterator<Item = &'a str>) -> Failure {
+    let help = match closest(prefix, names) {
+        Some(near) => format!("did you mean {}?", quote(near)),
+        None => "`anabranch recipe ls` lists all; addresses are found by 4 hex digits or more".to_owned(),
+    };
+    Failure::of(format!("no name and no address begins with {prefix:?}; {help}"))
 }
 
 /// The address before another one, in order.

@@ -187,9 +187,11 @@ impl Picture {
             Some(name) => format!("{name}: {what}"),
             None => what.clone(),
         })];
-        let sizes = [short(&drawn.address), size, value.clone()];
-        let sizes: Vec<String> = sizes.into_iter().filter(|text| !text.is_empty()).collect();
-        lines.push(Line::muted(sizes.join(", ")));
+        lines.push(Line::muted(match size.is_empty() {
+            true => short(&drawn.address),
+            false => format!("{}, {size}", short(&drawn.address)),
+        }));
+        lines.extend(Some(&value).filter(|value| !value.is_empty()).map(Line::muted));
         let params = drawn.node.params();
         lines.extend(params.iter().take(PARAMS_MOST).map(Line::muted));
         if params.len() > PARAMS_MOST {

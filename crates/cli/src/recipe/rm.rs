@@ -61,7 +61,7 @@ impl Rm {
             }
             let verb = if self.dry_run { "would remove" } else { "removed" };
             for (address, items) in &removed {
-                out::note(&format!("{verb} {} {address}", in_words(items)));
+                out::note(&format!("{verb} {address}: {}", in_words(items)));
             }
             let verb = if self.dry_run { "would free" } else { "freed" };
             out::note(&format!("{verb} {}", size::format(freed(&removed))));
@@ -144,9 +144,9 @@ fn freed(removed: &[(Address, RemovedItems)]) -> u64 {
 fn in_words(items: &RemovedItems) -> String {
     let bytes = items.blob.map(size::format);
     match (items.derivation, bytes) {
-        (true, Some(bytes)) => format!("the recipe and its value ({bytes})"),
+        (true, Some(bytes)) => format!("the recipe and its value, {bytes}"),
         (true, None) => "the recipe".to_owned(),
-        (false, Some(bytes)) => format!("the blob ({bytes})"),
+        (false, Some(bytes)) => format!("the blob, {bytes}"),
         (false, None) => count(items.memos, "memo"),
     }
 }

@@ -40,10 +40,10 @@ fn single_items_are_removed_unless_they_are_held() {
     let folder = empty("recipe_removed");
     std::fs::write(folder.join("a.txt"), "ab").unwrap();
     let commands = [
-        "rm 123456",
         "put a.txt --ref a",
+        "rm 123456",
         "add repeat/1.0.0 -i a -p count:=3 --ref thrice",
-        "get thrice -o thrice.txt --json",
+        "get thrice -o thrice.txt",
         "rm thrice",
         "rm a",
         "ref drop thrice",

@@ -16,6 +16,7 @@ mod tape;
 
 mod backends;
 mod dag;
+mod diagram;
 mod drain;
 mod event;
 mod examples;
