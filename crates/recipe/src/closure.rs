@@ -10,9 +10,10 @@ use anabranch_engine::{Dag, Edge, Graph, NodeId};
 
 use crate::error::Error;
 use crate::executor::Inner;
-use crate::function::{Function, Holds};
+use crate::function::Function;
 use crate::pace::Pace;
 use crate::recipe::{CONTEXT, FunctionId, Malformed, Params, skim};
+use crate::signature::Holds;
 use crate::value::StoredValue;
 
 /// What is known about an address that is asked for.

@@ -161,6 +161,23 @@ impl Deriva<'_> {
         Ok(self.executor.inner.store.status(ours).await?.alias.unwrap_or(*ours))
     }
 
+    /// An error with Deriva's addresses instead of ours: its clients have never seen ours.
+    pub async fn error_in_their_terms(&self, mut error: Error) -> Error {
+        let addresses = match &mut error {
+            Error::NotFound { address, needed_by, .. } => [Some(address), needed_by.as_mut()],
+            Error::NotARecipe { address }
+            | Error::Function { address, .. }
+            | Error::Panicked { address, .. }
+            | Error::Lost { address, .. } => [Some(address), None],
+            _ => [None, None],
+        };
+        for address in addresses.into_iter().flatten() {
+            // An error in the look-up must not hide the one that is reported.
+            *address = self.theirs(address).await.unwrap_or(*address);
+        }
+        error
+    }
+
     /// The recipe at one of Deriva's addresses; nothing if there is none.
     pub async fn resolve(&self, theirs: &Address) -> Result<Option<Theirs>, Error> {
         let found = self.executor.inner.store.derivation(theirs).await?;

@@ -15,9 +15,10 @@ use crate::error::Error;
 use crate::execute::{Stage, Stages};
 use crate::executor::Inner;
 use crate::feed::Feed;
-use crate::function::{BeginCost, Call, Fault, Function, Holds, Kernel, Open, Out, Signature};
+use crate::function::{Call, Fault, Function, Kernel, Open, Out};
 use crate::recipe::Params;
 use crate::registry::check;
+use crate::signature::{BeginCost, Holds, Signature};
 
 /// The largest chunk of an input that a function gets.
 const CHUNK: usize = 256 << 10;
@@ -167,7 +168,7 @@ impl Drive {
             let none = Params::new();
             let params = stage.params.as_deref().unwrap_or(&none);
             let sizes = if place == 0 { &sizes[..] } else { &unknown };
-            let call = Call { params, sizes, budget: &self.budget };
+            let call = Call::new(stage.function.signature(), params, sizes, &self.budget);
             kernels.push(stage.function.begin(&call).map_err(|fault| (place, fault))?);
         }
         self.kernel = Some(match kernels.len() {

@@ -93,7 +93,7 @@ pub(crate) async fn row(
         let none = Params::new();
         let params = next.params.as_deref().unwrap_or(&none);
         // Errors in the next stage are reported when its turn comes.
-        let fits = registry::check_needed(next.function.signature(), next.input_count, params).is_ok();
+        let fits = registry::check_declared(next.function.signature(), next.input_count, params).is_ok();
         // A value that another caller computes at this moment is shared, not computed again inside of a row.
         let is_wanted = inner.flights.is_open(&before.address);
         if !fits || is_wanted || inner.store.dependents(&before.address, None, 2).await?.len() > 1 {

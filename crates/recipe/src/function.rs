@@ -1,27 +1,28 @@
-//! What a function is: chunks in, chunks out, no matter where they are cut.
+//! The interface of a function: chunks in, chunks out, no matter where they are cut.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 
+use crate::arguments::Arguments;
 use crate::budget::CallBudget;
-use crate::recipe::{FunctionId, Params};
+use crate::recipe::Params;
+use crate::signature::{Arity, Signature};
 
 /// A function that recipes can name. One value serves all calls.
 pub trait Function: Send + Sync + 'static {
-    /// What it is called, takes and gives.
+    /// Its name, inputs, parameters, cost and memory.
     fn signature(&self) -> &Signature;
 
     /// Begins a call. Parameters were checked against the signature, and so was the number of inputs.
     fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault>;
 }
 
-/// One call under way. It waits for nothing itself: it is given chunks of its inputs and gives chunks of its output.
+/// One call under way. It never blocks: it is given chunks of its inputs and gives chunks of its output.
 ///
-/// What it gives in all must not depend on where its inputs are cut into chunks; a chunk is never empty.
+/// The bytes of its output must not depend on where its inputs are cut into chunks. A chunk is never empty.
 pub trait Kernel: Send {
     /// The input it wants to go on with, of those that have not ended; nothing: it needs no more, and is finished.
     fn wants(&self, open: &Open<'_>) -> Option<usize> {
@@ -37,7 +38,7 @@ pub trait Kernel: Send {
         Ok(())
     }
 
-    /// Gives what is left to give: nothing more will come.
+    /// Gives the rest of the output: all inputs have ended.
     fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
         let _ = out;
         Ok(())
@@ -94,7 +95,7 @@ impl Out {
 
     /// Gives a chunk, as it is unless it is a small one behind others.
     pub fn push(&mut self, chunk: Bytes) {
-        // Whoever reads it counts on chunks that have bytes.
+        // Readers of the output rely on chunks that have bytes.
         if chunk.is_empty() {
             return;
         }
@@ -153,133 +154,35 @@ impl Out {
     }
 }
 
-/// What a call is given before its inputs.
+/// What a call is given before its inputs. Its parameters are read with the methods of [`Arguments`].
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// Its parameters.
-    pub params: &'a Params,
+    pub arguments: Arguments<'a>,
     /// How many bytes each input has; a stage of a fused run does not know (`u64::MAX`).
     pub sizes: &'a [u64],
     /// Its memory and time.
     pub budget: &'a Arc<CallBudget>,
 }
 
-/// What a function is called, takes and gives.
-#[derive(Clone, Debug)]
-pub struct Signature {
-    /// Its name and version.
-    pub id: FunctionId,
-    /// What it gives, in a sentence.
-    pub about: Cow<'static, str>,
-    /// How many inputs it takes.
-    pub inputs: Arity,
-    /// Its parameters.
-    pub params: Vec<Param>,
-    /// It takes parameters that are not listed, too.
-    pub other_params: bool,
-    /// How much of its inputs it holds.
-    pub holds: Holds,
-    /// What a kilobyte of input costs, in nanoseconds of CPU time, about; [`Signature::OPAQUE`] if nobody knows.
-    pub nanos_per_kib: u32,
-    /// The cost of beginning a call.
-    pub begin: BeginCost,
-    /// The memory of a call.
-    pub memory: MemoryNeed,
-}
-
-/// The cost of [`Function::begin`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BeginCost {
-    /// A few microseconds: a call may begin in place.
-    Trifling,
-    /// It compiles a pattern or a template, or builds tables: a call begins on the pool.
-    Compiles,
-}
-
-/// The memory of a call besides the chunks of its inputs and output on their way. It is granted before the call begins;
-/// whatever a function cannot tell beforehand, it claims from its [budget](CallBudget).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryNeed {
-    /// Bytes per call.
-    pub base: u64,
-    /// Bytes per input.
-    pub per_input: u64,
-    /// Bytes per byte of input.
-    pub per_input_byte: u64,
-    /// Bytes of claims that are usual per byte of input: a call that claims no more runs once.
-    pub claims_per_input_byte: u64,
-}
-
-impl MemoryNeed {
-    /// The need of a function that holds a few chunks.
-    pub const STREAMING: MemoryNeed =
-        MemoryNeed { base: 64 << 10, per_input: 0, per_input_byte: 0, claims_per_input_byte: 0 };
-
-    /// The need of a function that holds its inputs, and an output that is no longer than they are.
-    pub const WHOLE: MemoryNeed = MemoryNeed { per_input_byte: 2, ..MemoryNeed::STREAMING };
-}
-
-impl Signature {
-    /// The cost of a function that may take any time: it is never called in place.
-    pub const OPAQUE: u32 = u32::MAX;
-}
-
-/// How many inputs a function takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arity {
-    /// At least so many.
-    pub least: usize,
-    /// At most so many, or any number.
-    pub most: Option<usize>,
-}
-
-impl Arity {
-    /// Just so many.
-    pub const fn exactly(count: usize) -> Arity {
-        Arity { least: count, most: Some(count) }
-    }
-
-    /// So many or more.
-    pub const fn at_least(least: usize) -> Arity {
-        Arity { least, most: None }
-    }
-
-    /// Whether it takes so many.
-    pub fn takes(&self, count: usize) -> bool {
-        count >= self.least && self.most.is_none_or(|most| count <= most)
+impl<'a> Call<'a> {
+    /// A call of a function with this signature.
+    pub fn new(
+        signature: &'a Signature,
+        params: &'a Params,
+        sizes: &'a [u64],
+        budget: &'a Arc<CallBudget>,
+    ) -> Call<'a> {
+        Call { arguments: Arguments::new(&signature.params, params), sizes, budget }
     }
 }
 
-/// `1`, `2 or more`, `1 to 3`.
-impl std::fmt::Display for Arity {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.least, self.most) {
-            (0, None) => out.write_str("any number of"),
-            (least, None) => write!(out, "{least} or more"),
-            (least, Some(most)) if least == most => write!(out, "{least}"),
-            (least, Some(most)) => write!(out, "{least} to {most}"),
-        }
+impl<'a> std::ops::Deref for Call<'a> {
+    type Target = Arguments<'a>;
+
+    fn deref(&self) -> &Arguments<'a> {
+        &self.arguments
     }
-}
-
-/// A parameter of a function.
-#[derive(Clone, Debug)]
-pub struct Param {
-    /// Its name.
-    pub name: Cow<'static, str>,
-    /// What it may be, and what it means.
-    pub about: Cow<'static, str>,
-    /// A call must give it.
-    pub needed: bool,
-}
-
-/// How much of its inputs a function holds in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
-    /// A few chunks: it streams, and can be fused with others.
-    Chunks,
-    /// All of its inputs, and as much again for its output.
-    Everything,
 }
 
 /// Why a call did not come to a value.

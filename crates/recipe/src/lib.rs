@@ -32,10 +32,40 @@
 //! # Ok::<(), anabranch_recipe::Error>(())
 //! ```
 //!
+//! A function of one's own declares its parameters as data. They are checked before it is called, and read by name:
+//!
+//! ```
+//! use anabranch_recipe::{
+//!     Executor, FunctionId, Functions, Get, ParamKind, Recipe, Signature, UnknownFunction,
+//! };
+//!
+//! let signature = Signature::new(FunctionId::new("quote", "1"), "The text in quotes.")
+//!     .may("mark", ParamKind::one_of(&["'", "\""]), "'", "the quote")
+//!     .may("depth", ParamKind::int(1, 9), 1, "how many quotes are on each side");
+//! let mut functions = Functions::none();
+//! functions.add_whole_as(signature, |inputs, arguments| {
+//!     let quotes = arguments.text("mark")?.repeat(arguments.count("depth")?);
+//!     Ok([quotes.as_bytes(), &inputs[0][..], quotes.as_bytes()].concat().into())
+//! });
+//!
+//! let blocking = Executor::in_memory(functions)?.blocking()?;
+//! let text = blocking.put("sea")?.address;
+//! let quoted = Recipe::new(FunctionId::new("quote", "1"), vec![text]);
+//! let address = blocking.add(&quoted.clone().with("depth", 2), UnknownFunction::Refuse)?.address;
+//! assert_eq!(blocking.get(&address, &Get::default())?, "''sea''");
+//! let address = blocking.add(&quoted.with("depth", 10), UnknownFunction::Refuse)?.address;
+//! let refused = blocking.get(&address, &Get::default()).unwrap_err();
+//! assert!(refused.to_string().contains("parameter `depth`: 10 is not a whole number, 1 to 9"), "{refused}");
+//! # Ok::<(), anabranch_recipe::Error>(())
+//! ```
+//!
 //! Reading order: the modules as listed.
 
 mod recipe;
 mod params_json;
+mod param;
+mod arguments;
+mod signature;
 mod function;
 mod budget;
 mod whole;
@@ -65,6 +95,7 @@ mod file;
 
 pub use anabranch_content::{Address, Value};
 pub use anabranch_text::{Problem, Problems};
+pub use arguments::Arguments;
 pub use blocking::Blocking;
 pub use budget::CallBudget;
 pub use deriva::{Deriva, Theirs};
@@ -73,14 +104,14 @@ pub use error::Error;
 pub use events::{Event, Heard, Listener};
 pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};
 pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, FilesOutside, RecipeFile};
-pub use function::{
-    Arity, BeginCost, Call, Chunks, Fault, Function, Holds, Kernel, MemoryNeed, Open, Out, Param, Signature,
-};
+pub use function::{Call, Chunks, Fault, Function, Kernel, Open, Out};
 pub use get::{Get, Got, Source};
 pub use invalidate::{Invalidate, Invalidated, Reach};
+pub use param::{Param, ParamKind};
 pub use params_json::{
     JsonBudget, ParamsAsJson, ParamsFromJson, ValueAsJson, ValueFromJson, value_from_json,
 };
 pub use recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
 pub use registry::{Functions, check, check_call};
+pub use signature::{Arity, BeginCost, Holds, MemoryNeed, Signature};
 pub use status::Status;

@@ -81,9 +81,9 @@ impl Recipe {
         Recipe { function, inputs, params: Params::new() }
     }
 
-    /// The same with a text parameter more.
-    pub fn with(mut self, name: &str, text: &str) -> Recipe {
-        self.params.insert(name.to_owned(), Value::Text(text.to_owned()));
+    /// The same with one more parameter: text, a number, a truth value, bytes, a list or a map.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Recipe {
+        self.params.insert(name.to_owned(), value.into());
         self
     }
 
@@ -203,14 +203,13 @@ fn check_param(name: &str, value: &Value) -> Result<(), Malformed> {
 #[cfg(test)]
 mod tests {
     use super::{FunctionId, Recipe, skim};
-    use anabranch_content::{Address, Value};
+    use anabranch_content::Address;
 
     #[test]
     fn skimming_finds_what_decoding_does() {
         for inputs in 0..3 {
             let plain = Recipe::new(FunctionId::new("name", "2"), vec![Address::of(b"x"); inputs]);
-            let mut full = plain.clone().with("text", "words");
-            full.params.insert("number".to_owned(), Value::Int(7));
+            let full = plain.clone().with("text", "words").with("number", 7);
             for recipe in [plain, full] {
                 let encoding = recipe.encode().expect("it is a recipe");
                 let skimmed = skim(&encoding, inputs).expect("it was encoded");

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use anabranch_text::closest;
 use bytes::Bytes;
 
+use crate::arguments::{Arguments, missing};
 use crate::budget::CallBudget;
-use crate::function::{Arity, BeginCost, Call, Chunks, Fault, Function, Holds, MemoryNeed, Param, Signature};
+use crate::function::{Call, Chunks, Fault, Function};
+use crate::param::Param;
 use crate::recipe::{FunctionId, Params};
+use crate::signature::{Arity, Signature};
 use crate::whole::whole;
 
 /// Functions by id.
@@ -44,7 +47,8 @@ impl Functions {
         self
     }
 
-    /// Adds a function of whole inputs. It may take its time: it is called on a thread for such work.
+    /// Adds a function of whole inputs that takes any parameters. It may take its time: it is called on a thread for
+    /// such work.
     ///
     /// ```
     /// # use anabranch_recipe::{Arity, Functions};
@@ -57,23 +61,33 @@ impl Functions {
         name: &str,
         version: &str,
         inputs: Arity,
-        body: impl Fn(&[Bytes], &Params) -> Result<Bytes, Fault> + Send + Sync + 'static,
+        body: impl Fn(&[Bytes], &Arguments<'_>) -> Result<Bytes, Fault> + Send + Sync + 'static,
     ) -> &mut Functions {
-        let signature = Signature {
-            id: FunctionId::new(name, version),
-            about: "A function of whole inputs.".into(),
-            inputs,
-            params: Vec::new(),
-            other_params: true,
-            holds: Holds::Everything,
-            nanos_per_kib: Signature::OPAQUE,
-            begin: BeginCost::Trifling,
-            memory: MemoryNeed::WHOLE,
-        };
-        let body = Arc::new(body);
+        let signature = Signature::new(FunctionId::new(name, version), "A function of whole inputs.");
+        let signature = signature.inputs(inputs).nanos_per_kib(Signature::OPAQUE);
+        self.add_whole_as(Signature { other_params: true, ..signature }, body)
+    }
+
+    /// Adds a function of whole inputs with this signature. Parameters are checked before the body is called, and those
+    /// that a recipe leaves out have their defaults.
+    ///
+    /// ```
+    /// # use anabranch_recipe::{Functions, FunctionId, ParamKind, Signature};
+    /// let signature = Signature::new(FunctionId::new("indent", "1"), "The text, moved to the right.")
+    ///     .may("width", ParamKind::int(0, 80), 4, "how many spaces");
+    /// Functions::builtin().add_whole_as(signature, |inputs, arguments| {
+    ///     Ok([" ".repeat(arguments.count("width")?).as_bytes(), &inputs[0]].concat().into())
+    /// });
+    /// ```
+    pub fn add_whole_as(
+        &mut self,
+        signature: Signature,
+        body: impl Fn(&[Bytes], &Arguments<'_>) -> Result<Bytes, Fault> + Send + Sync + 'static,
+    ) -> &mut Functions {
+        let (body, declared) = (Arc::new(body), Arc::new(signature.params.clone()));
         self.add(whole(signature, move |call| {
-            let (body, params) = (Arc::clone(&body), call.params.clone());
-            Ok(Box::new(move |inputs, _| body(&inputs, &params)))
+            let (body, declared, given) = (Arc::clone(&body), Arc::clone(&declared), call.given().clone());
+            Ok(Box::new(move |inputs, _| body(&inputs, &Arguments::new(&declared, &given))))
         }))
     }
 
@@ -107,19 +121,21 @@ pub(crate) fn join(mut chunks: Chunks) -> Bytes {
 /// there.
 pub fn check(signature: &Signature, inputs: usize, params: &Params) -> Result<(), Fault> {
     check_known(signature, params)?;
-    check_needed(signature, inputs, params)
+    check_declared(signature, inputs, params)
 }
 
-/// Checks the number of inputs, and that no parameter is missing.
-pub(crate) fn check_needed(signature: &Signature, inputs: usize, params: &Params) -> Result<(), Fault> {
+/// Checks the number of inputs, and the declared parameters: none is missing, and each is of its kind and within its
+/// bounds.
+pub(crate) fn check_declared(signature: &Signature, inputs: usize, params: &Params) -> Result<(), Fault> {
     if !signature.inputs.takes(inputs) {
         return Err(Fault::Inputs { takes: signature.inputs, got: inputs });
     }
-    let missing = |param: &&Param| param.needed && !params.contains_key(&*param.name);
-    match signature.params.iter().find(missing) {
-        Some(param) => Err(Fault::param(&param.name, format!("missing: {}", param.about))),
+    let check = |param: &Param| match params.get(&*param.name) {
+        Some(value) => param.check(value),
+        None if param.is_needed() => Err(missing(param)),
         None => Ok(()),
-    }
+    };
+    signature.params.iter().try_for_each(check)
 }
 
 /// Checks that the function takes all parameters. A recipe of ours that has others is not added; a function ignores
@@ -140,7 +156,7 @@ pub fn check_call(function: &dyn Function, inputs: usize, params: &Params) -> Re
     check(function.signature(), inputs, params)?;
     // How large inputs are is not known yet, as inside a fused run.
     let sizes = vec![u64::MAX; inputs];
-    match function.begin(&Call { params, sizes: &sizes, budget: &CallBudget::unlimited() }) {
+    match function.begin(&Call::new(function.signature(), params, &sizes, &CallBudget::unlimited())) {
         Err(fault @ Fault::Param { .. }) => Err(fault),
         // What depends on inputs is found out when they are there.
         Ok(_) | Err(_) => Ok(()),

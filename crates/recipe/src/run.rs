@@ -152,7 +152,7 @@ impl Workload for Work<'_> {
         let signature = stage.function.signature();
         let none = Default::default();
         let params = stage.params.as_deref().unwrap_or(&none);
-        if let Err(fault) = registry::check_needed(signature, stage.input_count, params) {
+        if let Err(fault) = registry::check_declared(signature, stage.input_count, params) {
             return Step::Ready(Err(stage.failed(fault)));
         }
         let inputs = self.inputs_of(node);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 
 use crate::budget::CallBudget;
-use crate::function::{Call, Fault, Function, Holds, Kernel, MemoryNeed, Out, Signature};
+use crate::function::{Call, Fault, Function, Kernel, Out};
+use crate::signature::{Holds, MemoryNeed, Signature};
 
 /// The work on whole inputs, once they are there.
 pub(crate) type Body = Box<dyn FnOnce(Vec<Bytes>, &Arc<CallBudget>) -> Result<Bytes, Fault> + Send>;

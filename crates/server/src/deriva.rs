@@ -41,7 +41,10 @@ impl OfDeriva {
     async fn forget(&self, addr: &[u8], terms: Invalidate) -> Result<Invalidated, Failure> {
         let executor = &self.0.executor;
         let ours = executor.deriva().find(&address("addr", addr)?).await?;
-        Ok(executor.invalidate(&ours, &terms).await?)
+        match executor.invalidate(&ours, &terms).await {
+            Ok(done) => Ok(done),
+            Err(error) => Err(executor.deriva().error_in_their_terms(error).await.into()),
+        }
     }
 }
 
@@ -98,7 +101,10 @@ impl Deriva for OfDeriva {
             let deadline = deadline::of_call(request.metadata(), executor)?;
             let theirs = address("addr", &request.get_ref().addr)?;
             let ours = executor.deriva().find(&theirs).await?;
-            let got = executor.get(&ours, &Get { deadline, ..Get::default() }).await?;
+            let got = match executor.get(&ours, &Get { deadline, ..Get::default() }).await {
+                Ok(got) => got,
+                Err(error) => return Err(executor.deriva().error_in_their_terms(error).await.into()),
+            };
             let write = |chunk| proto::GetResponse { chunk };
             Ok(Pieces::new(got, |_, whole| whole.filter(|whole| !whole.is_empty()).map(write), write))
         })
@@ -143,13 +149,16 @@ impl Deriva for OfDeriva {
             let began = self.0.executor.engine().clock().now();
             let request = request.get_ref();
             address("addr", &request.addr)?;
-            let done = match policy(request, self.detail(request.detail_addrs))? {
+            let terms = policy(request, self.detail(request.detail_addrs))?;
+            // Deriva counts the dependents that it came by, and not the root.
+            let root = u64::from(terms.as_ref().is_some_and(|terms| terms.reach != Reach::DependentsAlone));
+            let done = match terms {
                 Some(terms) => self.forget(&request.addr, terms).await?,
                 None => Invalidated::default(),
             };
             Ok(proto::CascadeInvalidateResponse {
                 evicted_count: done.forgotten,
-                traversed_count: done.looked_at,
+                traversed_count: done.looked_at.saturating_sub(root),
                 max_depth: done.depth,
                 bytes_reclaimed: done.bytes,
                 evicted_addrs: self.theirs(&done.addresses).await?,

@@ -7,6 +7,7 @@ pub mod proto;
 mod wire;
 mod settings;
 mod failure;
+mod codec;
 mod deadline;
 mod guard;
 mod budget;

@@ -1,6 +1,6 @@
 //! `anabranch recipe functions`.
 
-use anabranch_recipe::{FunctionId, Malformed, Signature};
+use anabranch_recipe::{FunctionId, Malformed, Signature, ValueAsJson};
 use anabranch_text::closest;
 use clap::Args;
 use serde_json::{Value as Json, json};
@@ -100,11 +100,19 @@ fn text(signature: &Signature) -> String {
     let mut text = format!("{} ({inputs} input{plural})\n  {}\n", signature.id, signature.about);
     let width = signature.params.iter().map(|param| param.name.len()).max().unwrap_or(0);
     for param in &signature.params {
-        let needed = if param.needed { "needed; " } else { "" };
-        text.push_str(&format!("    {:<width$}  {needed}{}\n", param.name, param.about));
+        let needed = if param.is_needed() { "needed; " } else { "" };
+        text.push_str(&format!("    {:<width$}  {needed}{param}: {}\n", param.name, param.about));
     }
     if signature.other_params {
         text.push_str("    and any others\n");
+    }
+    text.push_str(&format!(
+        "  memory: {}; cost: {}\n",
+        signature.memory_in_words(),
+        signature.cost_in_words()
+    ));
+    if !signature.unlike_deriva.is_empty() {
+        text.push_str(&format!("  unlike Deriva: {}\n", signature.unlike_deriva));
     }
     text
 }
@@ -112,11 +120,19 @@ fn text(signature: &Signature) -> String {
 fn as_json(signature: &Signature) -> Json {
     let params = signature.params.iter();
     let params: Vec<Json> = params
-        .map(|param| json!({"name": param.name, "about": param.about, "needed": param.needed}))
+        .map(|param| {
+            let default = param.default.as_ref().map(ValueAsJson);
+            json!({
+                "name": param.name, "about": param.about, "needed": param.is_needed(),
+                "kind": param.kind.to_string(), "default": default,
+            })
+        })
         .collect();
     json!({
         "function": signature.id.to_string(), "about": signature.about,
         "inputs": {"least": signature.inputs.least, "most": signature.inputs.most},
         "params": params, "other_params": signature.other_params,
+        "memory": signature.memory_in_words(), "cost": signature.cost_in_words(),
+        "unlike_deriva": signature.unlike_deriva,
     })
 }

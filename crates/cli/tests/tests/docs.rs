@@ -101,6 +101,11 @@ fn fits_line(shown: &str, said: &str) -> bool {
 }
 
 #[test]
+fn functions() {
+    check("functions.md");
+}
+
+#[test]
 fn plans() {
     check("plans.md");
 }

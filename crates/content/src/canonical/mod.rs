@@ -62,6 +62,35 @@ pub enum Value {
     Map(BTreeMap<String, Value>),
 }
 
+macro_rules! value_from {
+    ($($from:ty => $kind:ident),* $(,)?) => {$(
+        impl From<$from> for Value {
+            fn from(value: $from) -> Value {
+                Value::$kind(value.into())
+            }
+        }
+    )*};
+}
+
+value_from! {
+    bool => Bool,
+    i32 => Int,
+    u32 => Int,
+    i64 => Int,
+    f64 => Float,
+    &str => Text,
+    &String => Text,
+    String => Text,
+    Bytes => Bytes,
+    BTreeMap<String, Value> => Map,
+}
+
+impl<T: Into<Value>> From<Vec<T>> for Value {
+    fn from(values: Vec<T>) -> Value {
+        Value::List(values.into_iter().map(Into::into).collect())
+    }
+}
+
 impl Value {
     /// How many lists and maps may be around a value, itself included.
     pub const DEPTH_LIMIT: usize = 64;

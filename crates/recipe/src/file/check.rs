@@ -51,7 +51,7 @@ fn call(call: &Call, function: &dyn Function, notes: &mut Notes<'_>) {
                     return;
                 }
                 // A parameter that is needed and wrong would be missing next.
-                if signature.params.iter().any(|param| param.needed && param.name == name) {
+                if signature.params.iter().any(|param| param.is_needed() && param.name == name) {
                     return;
                 }
             }

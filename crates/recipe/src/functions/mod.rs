@@ -1,16 +1,25 @@
-//! The functions that come with this crate, a family a module.
+//! The functions that come with this crate, one module per family.
 
-mod support;
+mod differences;
+mod kernels;
+mod output;
 mod plain;
 mod text;
 mod data;
+mod aliases;
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod tests;
 
 use crate::registry::Functions;
 
+#[cfg(test)]
+use aliases::NOT_HERE;
+
 pub(crate) fn add_all(functions: &mut Functions) {
     plain::add(functions);
     text::add(functions);
     data::add(functions);
+    aliases::add(functions);
 }

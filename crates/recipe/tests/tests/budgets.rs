@@ -8,8 +8,8 @@ use std::time::Duration;
 use anabranch_content::Store;
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Arity, BeginCost, Call, Config, Error, Executor, Fault, Function, FunctionId, Functions, Get, Holds,
-    Kernel, MemoryNeed, Open, Out, Recipe, Signature, Source, UnknownFunction, Value,
+    Arity, BeginCost, Call, Config, Error, Executor, Fault, Function, FunctionId, Functions, Get, Kernel,
+    Open, Out, Recipe, Signature, Source, UnknownFunction, Value,
 };
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -22,17 +22,8 @@ fn executor(functions: Functions, config: Config) -> Executor {
 }
 
 fn signature(name: &str, begin: BeginCost) -> Signature {
-    Signature {
-        id: FunctionId::new(name, "1"),
-        about: "A function of a test.".into(),
-        inputs: Arity::at_least(0),
-        params: Vec::new(),
-        other_params: false,
-        holds: Holds::Chunks,
-        nanos_per_kib: 1,
-        begin,
-        memory: MemoryNeed::STREAMING,
-    }
+    let signature = Signature::new(FunctionId::new(name, "1"), "A function of a test.");
+    Signature { begin, ..signature.inputs(Arity::at_least(0)).nanos_per_kib(1) }
 }
 
 /// Tells on which thread its calls begin.

@@ -97,7 +97,7 @@ async fn add_many(executor: &Executor, leaf: Address, from: u32, count: u32) -> 
     let clock = executor.engine().clock();
     let began = clock.now();
     let recipes: Vec<Recipe> = (from..from + count)
-        .map(|number| recipe_of("prefix", &[leaf]).with("prefix", &number.to_string()))
+        .map(|number| recipe_of("prefix", &[leaf]).with("prefix", number.to_string()))
         .collect();
     for some in recipes.chunks(64) {
         let added = join_all(some.iter().map(|recipe| executor.add(recipe, UnknownFunction::Refuse))).await;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anabranch_content::{Collect, Config, DryRun, Store};
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Address, Arity, Call, Error, Executor, Fault, Function, FunctionId, Functions, Get, Holds, Kernel, Open,
-    Out, Recipe, Signature, Source, UnknownFunction,
+    Address, Arity, Call, Error, Executor, Fault, Function, FunctionId, Functions, Get, Kernel, Open, Out,
+    Recipe, Signature, Source, UnknownFunction,
 };
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -344,17 +344,8 @@ impl Kernel for Wanting {
 #[tokio::test]
 async fn a_function_that_wants_more_than_there_is_is_stopped() {
     let mut functions = World::default().functions();
-    functions.add(Greedy(Signature {
-        id: FunctionId::new("greedy", "1"),
-        about: "Never has enough.".into(),
-        inputs: Arity::exactly(1),
-        params: Vec::new(),
-        other_params: false,
-        holds: Holds::Chunks,
-        nanos_per_kib: 5,
-        begin: anabranch_recipe::BeginCost::Trifling,
-        memory: anabranch_recipe::MemoryNeed::STREAMING,
-    }));
+    let greedy = Signature::new(FunctionId::new("greedy", "1"), "Never has enough.");
+    functions.add(Greedy(greedy.nanos_per_kib(5)));
     let executor = Executor::in_memory(functions).unwrap();
     let data = leaf(&executor, "data").await;
     let greedy = recipe(&executor, "greedy/1", &[data]).await;

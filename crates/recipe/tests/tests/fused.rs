@@ -126,8 +126,8 @@ fn stages() -> impl Strategy<Value = Vec<Recipe>> {
     ]
     .prop_map(|name| recipe_of(name, &[]));
     let cut = (prop_oneof![Just("take"), Just("skip")], 0..3000u32)
-        .prop_map(|(name, bytes)| recipe_of(name, &[]).with("bytes", &bytes.to_string()));
-    let repeat = (1..40u32).prop_map(|count| recipe_of("repeat", &[]).with("count", &count.to_string()));
+        .prop_map(|(name, bytes)| recipe_of(name, &[]).with("bytes", bytes.to_string()));
+    let repeat = (1..40u32).prop_map(|count| recipe_of("repeat", &[]).with("count", count.to_string()));
     let prefix = Just(recipe_of("prefix", &[]).with("prefix", "before "));
     prop::collection::vec(prop_oneof![6 => plain, 2 => cut, 1 => repeat, 1 => prefix], 1..7)
 }

@@ -5,7 +5,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
-use anabranch_recipe::{CallBudget, Fault, Function, Functions, Params, call, call_within};
+use anabranch_recipe::{
+    CallBudget, Fault, Function, Functions, Param, ParamKind, Params, Value, call, call_within,
+};
 use bytes::Bytes;
 
 use crate::kit::texts;
@@ -92,6 +94,10 @@ fn check(function: &Arc<dyn Function>, inputs: &[Vec<Bytes>], params: &Params, w
     }
 }
 
+/// A schema that looks at everything, in several ways.
+const SCHEMA: &str = r##"{"uniqueItems": true, "maxItems": 1, "items": {"anyOf": [{"type": "string", "pattern": "^[a-z]"},
+    {"$ref": "#"}], "enum": [0, "abc", {}], "additionalProperties": {"type": "null"}}}"##;
+
 /// Values for all parameters that functions need.
 const PARAMS: &[(&str, &str)] = &[
     ("pattern", "[a-c]+|\\w*1"),
@@ -112,7 +118,6 @@ const PARAMS: &[(&str, &str)] = &[
     ("size", "7"),
     ("block_size", "7"),
     ("word_size", "2"),
-    ("key", "0000000000000000000000000000000000000000000000000000000000000000"),
     ("mask", "7"),
     ("path", "/0"),
     ("columns", "a"),
@@ -120,20 +125,22 @@ const PARAMS: &[(&str, &str)] = &[
     ("target", "crlf"),
     ("from", "utf-8"),
     ("to", "utf-16"),
+    ("schema", SCHEMA),
 ];
 
 fn params_of(function: &Arc<dyn Function>) -> Params {
     let signature = function.signature();
-    let id = signature.id.to_string();
-    let value = |name: &str| match (id.as_str(), name) {
-        ("encrypt/1.0.0" | "decrypt/1.0.0", "nonce") => "00000000000000000000000000000000",
-        ("aead_encrypt/1.0.0" | "aead_decrypt/1.0.0", "nonce") => "000000000000000000000000",
-        ("xor/1.0.0", "key") => "7",
-        _ => PARAMS.iter().find(|(known, _)| *known == name).map_or("7", |(_, value)| value),
+    let value = |param: &Param| match &param.kind {
+        ParamKind::Bytes { least, .. } => "00".repeat(*least as usize),
+        ParamKind::Int { least, most } => {
+            let known = PARAMS.iter().find(|(known, _)| *known == param.name);
+            let number = known.and_then(|(_, value)| value.parse().ok()).unwrap_or(7_i128);
+            number.clamp(*least, *most).to_string()
+        }
+        _ => PARAMS.iter().find(|(known, _)| *known == param.name).map_or("7", |(_, value)| value).to_owned(),
     };
-    let needed = signature.params.iter().filter(|param| param.needed);
-    let rows: Vec<(&str, &str)> = needed.map(|param| (&*param.name, value(&param.name))).collect();
-    texts(&rows)
+    let needed = signature.params.iter().filter(|param| param.is_needed());
+    needed.map(|param| (param.name.to_string(), Value::from(value(param)))).collect()
 }
 
 /// Inputs that take much memory for their size, and such that do not.

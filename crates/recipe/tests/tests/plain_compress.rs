@@ -264,11 +264,12 @@ fn a_bomb_is_given_in_pieces() {
         let function = functions.get(&unpack.parse().unwrap()).unwrap();
         assert_eq!(function.signature().holds, Holds::Chunks, "{unpack}");
         let mut kernel = function
-            .begin(&Call {
-                params: &Params::new(),
-                sizes: &[u64::MAX],
-                budget: &anabranch_recipe::CallBudget::unlimited(),
-            })
+            .begin(&Call::new(
+                function.signature(),
+                &Params::new(),
+                &[u64::MAX],
+                &anabranch_recipe::CallBudget::unlimited(),
+            ))
             .unwrap();
         let (mut out, mut given) = (Out::default(), 0);
         kernel.push(0, packed, &mut out).unwrap();

@@ -132,6 +132,9 @@ const MESSAGE_MOST: usize = 256 << 20;
 /// Recipes of one call: a message has up to 16 MiB, unless a server is set up otherwise.
 const BATCH_MOST: usize = 8 << 20;
 
+/// The most recipes of one call: a server bounds the memory of a decoded message, too.
+const BATCH_RECIPES: usize = 20_000;
+
 /// The bytes of a message around one of its recipes.
 const DRAFT_ENVELOPE: usize = 8;
 
@@ -211,7 +214,7 @@ impl Client {
                 let draft = wire::from_draft(draft, |place| batch_place(place, sent, &added));
                 let draft = draft.map_err(unwritable)?;
                 bytes += prost::Message::encoded_len(&draft) + DRAFT_ENVELOPE;
-                if bytes > BATCH_MOST && !batch.is_empty() {
+                if (bytes > BATCH_MOST && !batch.is_empty()) || batch.len() == BATCH_RECIPES {
                     break;
                 }
                 batch.push(draft);

@@ -636,7 +636,7 @@ pub struct RemoveReply {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FunctionsRequest {}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Param {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
@@ -644,6 +644,94 @@ pub struct Param {
     pub about: ::prost::alloc::string::String,
     #[prost(bool, tag = "3")]
     pub needed: bool,
+    #[prost(message, optional, tag = "4")]
+    pub kind: ::core::option::Option<ParamKind>,
+    /// Not set: a call must give it.
+    #[prost(message, optional, tag = "5")]
+    pub default: ::core::option::Option<Value>,
+}
+/// The values that a parameter may have.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ParamKind {
+    #[prost(enumeration = "param_kind::Form", tag = "1")]
+    pub form: i32,
+    /// Bounds of a number, or of the number of bytes or elements, in decimal digits.
+    #[prost(string, tag = "2")]
+    pub least: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub most: ::prost::alloc::string::String,
+    /// The texts of one of several.
+    #[prost(string, repeated, tag = "4")]
+    pub texts: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The elements of a list.
+    #[prost(message, optional, boxed, tag = "5")]
+    pub of: ::core::option::Option<::prost::alloc::boxed::Box<ParamKind>>,
+}
+/// Nested message and enum types in `ParamKind`.
+pub mod param_kind {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Form {
+        Unspecified = 0,
+        Text = 1,
+        OneOf = 2,
+        TextOrBytes = 3,
+        Int = 4,
+        Float = 5,
+        Bool = 6,
+        Bytes = 7,
+        Names = 8,
+        List = 9,
+        Map = 10,
+    }
+    impl Form {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "FORM_UNSPECIFIED",
+                Self::Text => "FORM_TEXT",
+                Self::OneOf => "FORM_ONE_OF",
+                Self::TextOrBytes => "FORM_TEXT_OR_BYTES",
+                Self::Int => "FORM_INT",
+                Self::Float => "FORM_FLOAT",
+                Self::Bool => "FORM_BOOL",
+                Self::Bytes => "FORM_BYTES",
+                Self::Names => "FORM_NAMES",
+                Self::List => "FORM_LIST",
+                Self::Map => "FORM_MAP",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "FORM_UNSPECIFIED" => Some(Self::Unspecified),
+                "FORM_TEXT" => Some(Self::Text),
+                "FORM_ONE_OF" => Some(Self::OneOf),
+                "FORM_TEXT_OR_BYTES" => Some(Self::TextOrBytes),
+                "FORM_INT" => Some(Self::Int),
+                "FORM_FLOAT" => Some(Self::Float),
+                "FORM_BOOL" => Some(Self::Bool),
+                "FORM_BYTES" => Some(Self::Bytes),
+                "FORM_NAMES" => Some(Self::Names),
+                "FORM_LIST" => Some(Self::List),
+                "FORM_MAP" => Some(Self::Map),
+                _ => None,
+            }
+        }
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Function {
@@ -665,6 +753,9 @@ pub struct Function {
     pub holds: i32,
     #[prost(uint32, tag = "8")]
     pub nanos_per_kib: u32,
+    /// Where the answer of Deriva's function with this id is another one; empty if nowhere.
+    #[prost(string, tag = "9")]
+    pub unlike_deriva: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FunctionsReply {
@@ -1088,7 +1179,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Put",
             );
@@ -1110,7 +1201,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Add",
             );
@@ -1135,7 +1226,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Get",
             );
@@ -1160,7 +1251,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/GetMany",
             );
@@ -1182,7 +1273,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Find",
             );
@@ -1204,7 +1295,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Resolve",
             );
@@ -1229,7 +1320,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Invalidate",
             );
@@ -1251,7 +1342,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Pin",
             );
@@ -1273,7 +1364,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Unpin",
             );
@@ -1295,7 +1386,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Pins",
             );
@@ -1317,7 +1408,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/SetRef",
             );
@@ -1339,7 +1430,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/History",
             );
@@ -1361,7 +1452,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Refs",
             );
@@ -1383,7 +1474,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Collect",
             );
@@ -1405,7 +1496,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Scrub",
             );
@@ -1430,7 +1521,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Export",
             );
@@ -1452,7 +1543,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Import",
             );
@@ -1474,7 +1565,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Imports",
             );
@@ -1499,7 +1590,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/DropImport",
             );
@@ -1521,7 +1612,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/List",
             );
@@ -1546,7 +1637,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/FindPrefix",
             );
@@ -1568,7 +1659,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Remove",
             );
@@ -1590,7 +1681,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Functions",
             );
@@ -1612,7 +1703,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Status",
             );
@@ -1637,7 +1728,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Events",
             );
@@ -1917,7 +2008,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PutSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1960,7 +2051,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AddSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2006,7 +2097,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2052,7 +2143,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetManySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2095,7 +2186,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FindSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2138,7 +2229,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ResolveSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2183,7 +2274,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = InvalidateSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2226,7 +2317,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PinSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2269,7 +2360,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UnpinSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2312,7 +2403,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PinsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2355,7 +2446,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SetRefSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2398,7 +2489,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = HistorySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2441,7 +2532,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RefsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2484,7 +2575,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CollectSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2527,7 +2618,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ScrubSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2573,7 +2664,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ExportSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2620,7 +2711,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ImportSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2663,7 +2754,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ImportsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2708,7 +2799,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DropImportSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2751,7 +2842,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2796,7 +2887,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FindPrefixSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2839,7 +2930,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RemoveSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2882,7 +2973,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = FunctionsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2925,7 +3016,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StatusSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2971,7 +3062,7 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = EventsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

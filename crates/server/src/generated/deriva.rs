@@ -345,7 +345,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static("/deriva.Deriva/PutLeaf");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "PutLeaf"));
@@ -367,7 +367,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static("/deriva.Deriva/PutRecipe");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "PutRecipe"));
@@ -389,7 +389,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static("/deriva.Deriva/Get");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Get"));
@@ -411,7 +411,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static("/deriva.Deriva/Resolve");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Resolve"));
@@ -433,7 +433,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static("/deriva.Deriva/Invalidate");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Invalidate"));
@@ -455,7 +455,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/deriva.Deriva/CascadeInvalidate",
             );
@@ -477,7 +477,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static("/deriva.Deriva/Status");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Status"));
@@ -496,7 +496,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static("/deriva.Deriva/Verify");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Verify"));
@@ -515,7 +515,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/deriva.Deriva/GarbageCollect",
             );
@@ -537,7 +537,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static("/deriva.Deriva/Pin");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Pin"));
@@ -556,7 +556,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static("/deriva.Deriva/Unpin");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Unpin"));
@@ -578,7 +578,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static("/deriva.Deriva/ListPins");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "ListPins"));
@@ -600,7 +600,7 @@ pub mod deriva_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/deriva.Deriva/ClusterStatus",
             );
@@ -815,7 +815,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PutLeafSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -858,7 +858,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PutRecipeSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -904,7 +904,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -947,7 +947,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ResolveSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -990,7 +990,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = InvalidateSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1035,7 +1035,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CascadeInvalidateSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1078,7 +1078,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StatusSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1121,7 +1121,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = VerifySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1164,7 +1164,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GarbageCollectSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1207,7 +1207,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PinSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1250,7 +1250,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = UnpinSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1293,7 +1293,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListPinsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -1338,7 +1338,7 @@ pub mod deriva_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ClusterStatusSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

@@ -2,6 +2,7 @@
 
 mod answers;
 mod events;
+mod functions;
 mod inside;
 mod recipes;
 
@@ -10,13 +11,14 @@ pub(crate) use answers::{
     from_invalidated, from_put, from_scrubbed, from_status, invalidate, invalidated, put, scrubbed, status,
 };
 pub(crate) use events::{from_heard, heard};
+pub(crate) use functions::{from_function, function};
 pub(crate) use inside::{
     from_import_record, from_imported, from_listed_blob, from_listed_derivation, from_listed_memo,
     import_record, imported, listed_blob, listed_derivation, listed_memo, removed,
 };
 pub(crate) use recipes::{
-    Part, added, draft, from_added, from_draft, from_function, from_header, from_memo, from_recipe,
-    from_unknown, function, header, memo, recipe, unknown,
+    Part, added, draft, from_added, from_draft, from_header, from_memo, from_recipe, from_unknown, header,
+    memo, recipe, unknown,
 };
 
 use anabranch_content::{Address, NameChange, Time};

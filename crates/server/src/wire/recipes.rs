@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anabranch_content::{Address, Cost, Memo, Time, Value};
-use anabranch_recipe::{
-    Added, Arity, BeginCost, Draft, FunctionId, Got, Holds, MemoryNeed, Param, Params, Recipe, Ref,
-    Signature, Source, UnknownFunction,
-};
+use anabranch_recipe::{Added, Draft, FunctionId, Got, Params, Recipe, Ref, Source, UnknownFunction};
 
-use super::{Bad, address, addresses, from_address, from_addresses, known, set, size};
+use super::{Bad, address, addresses, from_address, from_addresses, known, set};
 use crate::proto::recipes as proto;
 
-fn value(value: proto::Value) -> Result<Value, Bad> {
+pub(super) fn value(value: proto::Value) -> Result<Value, Bad> {
     use proto::value::Kind;
     Ok(match set("params", value.kind)? {
         Kind::Text(text) => Value::Text(text),
@@ -25,7 +22,7 @@ fn value(value: proto::Value) -> Result<Value, Bad> {
     })
 }
 
-fn from_value(value: &Value) -> Result<proto::Value, Bad> {
+pub(super) fn from_value(value: &Value) -> Result<proto::Value, Bad> {
     use proto::value::Kind;
     let kind = match value {
         Value::Text(text) => Kind::Text(text.clone()),
@@ -52,12 +49,12 @@ fn from_params(params: &Params) -> Result<BTreeMap<String, proto::Value>, Bad> {
     params.iter().map(|(name, value)| Ok((name.clone(), from_value(value)?))).collect()
 }
 
-fn function_id(id: Option<proto::FunctionId>) -> Result<FunctionId, Bad> {
+pub(super) fn function_id(id: Option<proto::FunctionId>) -> Result<FunctionId, Bad> {
     let proto::FunctionId { name, version } = set("function", id)?;
     Ok(FunctionId { name, version })
 }
 
-fn from_function_id(id: &FunctionId) -> Option<proto::FunctionId> {
+pub(super) fn from_function_id(id: &FunctionId) -> Option<proto::FunctionId> {
     Some(proto::FunctionId { name: id.name.clone(), version: id.version.clone() })
 }
 
@@ -192,54 +189,4 @@ pub(crate) fn from_header(part: &Part) -> proto::Header {
         Source::Computed(count) => (proto::Source::Computed, count),
     };
     proto::Header { output: from_address(&part.output), size: part.size, source: source.into(), computed }
-}
-
-pub(crate) fn function(function: proto::Function) -> Result<Signature, Bad> {
-    let holds = match known("holds", function.holds)? {
-        proto::Holds::Chunks => Holds::Chunks,
-        proto::Holds::Everything => Holds::Everything,
-        proto::Holds::Unspecified => return Err(Bad("`holds` is not set".to_owned())),
-    };
-    let param = |param: proto::Param| Param {
-        name: param.name.into(),
-        about: param.about.into(),
-        needed: param.needed,
-    };
-    Ok(Signature {
-        id: function_id(function.id)?,
-        about: function.about.into(),
-        inputs: Arity {
-            least: size("inputs_least", function.inputs_least)?,
-            most: function.inputs_most.map(|most| size("inputs_most", most)).transpose()?,
-        },
-        params: function.params.into_iter().map(param).collect(),
-        other_params: function.other_params,
-        holds,
-        nanos_per_kib: function.nanos_per_kib,
-        // The caller only lists functions.
-        begin: BeginCost::Trifling,
-        memory: MemoryNeed::STREAMING,
-    })
-}
-
-pub(crate) fn from_function(signature: &Signature) -> proto::Function {
-    let holds = match signature.holds {
-        Holds::Chunks => proto::Holds::Chunks,
-        Holds::Everything => proto::Holds::Everything,
-    };
-    let param = |param: &Param| proto::Param {
-        name: param.name.to_string(),
-        about: param.about.to_string(),
-        needed: param.needed,
-    };
-    proto::Function {
-        id: from_function_id(&signature.id),
-        about: signature.about.to_string(),
-        inputs_least: signature.inputs.least as u64,
-        inputs_most: signature.inputs.most.map(|most| most as u64),
-        params: signature.params.iter().map(param).collect(),
-        other_params: signature.other_params,
-        holds: holds.into(),
-        nanos_per_kib: signature.nanos_per_kib,
-    }
 }

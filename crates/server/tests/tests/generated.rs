@@ -17,7 +17,11 @@ fn generated_code_is_that_of_the_proto_files() {
     let bytes = descriptors.encode_to_vec();
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("generated");
     std::fs::create_dir_all(&out).unwrap();
-    let generator = tonic_prost_build::configure().out_dir(&out).bytes(".").btree_map(".");
+    let generator = tonic_prost_build::configure()
+        .out_dir(&out)
+        .bytes(".")
+        .btree_map(".")
+        .codec_path("crate::codec::MeasuredCodec");
     generator.compile_fds(descriptors).unwrap();
 
     let made = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();

@@ -7,6 +7,7 @@ mod aliases;
 mod depth;
 mod deriva;
 mod deriva_wire;
+mod docs;
 mod generated;
 mod graphs;
 mod guard;

@@ -10,14 +10,15 @@ use serde_json::Value as Json;
 use super::json::keyed;
 use super::parsed;
 use super::records::{OfRecords, RECORDS, Record, of_records};
-use crate::Value;
 use crate::budget::CallBudget;
-use crate::function::{Call, Fault, Out, Signature};
-use crate::functions::support::{
-    MAX_BYTES, MAX_BYTES_HELD, Most, Output, Streamed, capped, signature, unlike, whole,
-};
+use crate::function::{Call, Fault, Out};
+use crate::functions::kernels::{Streamed, signature};
+use crate::functions::output::{Most, Output, capped};
 use crate::functions::text::shown;
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::Signature;
+use crate::whole::whole;
 
 pub(super) fn add(functions: &mut Functions) {
     functions.add(Streamed(
@@ -26,7 +27,7 @@ pub(super) fn add(functions: &mut Functions) {
             "A JSON list of an object for each record, two spaces deeper in each; all values are texts, and keys are in \
              the order of their bytes.",
         ))
-        .may("max_bytes", MAX_BYTES)
+        .bounds_output()
         .nanos_per_kib(5000),
         |call| {
             let to_json = ToJson { columns: Vec::new(), begun: false, quoted: Vec::new() };
@@ -38,10 +39,7 @@ pub(super) fn add(functions: &mut Functions) {
             "csv_select/1",
             "Some columns of the CSV, in the order they are named in; lines end at LF.",
         ))
-        .needs(
-            "columns",
-            "names of the header, each once: a list of texts, or one text with commas between names",
-        )
+        .needs("columns", ParamKind::Names, "names of the header, each once")
         .nanos_per_kib(3000),
         |call| Ok(of_records(call, Select { wanted: columns(call)?, columns: Vec::new() })),
     ));
@@ -51,7 +49,7 @@ pub(super) fn add(functions: &mut Functions) {
             "CSV of a JSON list of objects: a header of all their keys, then a record for each, with LF behind it. \
              What an object lacks is empty; texts are as they are, null is `null`, all else is JSON.",
         ))
-        .may("max_bytes", MAX_BYTES_HELD)
+        .bounds_held_output()
         .nanos_per_kib(25_000),
         |call| {
             let most = call.max_bytes_held()?;
@@ -113,16 +111,7 @@ struct Select {
 }
 
 fn columns(call: &Call<'_>) -> Result<Vec<String>, Fault> {
-    const ALLOWED: &str = "a list of texts, or one text with commas";
-    let text = |value: &Value| match value {
-        Value::Text(text) => Ok(text.clone()),
-        other => Err(unlike("columns", ALLOWED, other)),
-    };
-    let names: Vec<String> = match &call.params["columns"] {
-        Value::Text(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
-        Value::List(names) if !names.is_empty() => names.iter().map(text).collect::<Result<_, Fault>>()?,
-        other => return Err(unlike("columns", ALLOWED, other)),
-    };
+    let names: Vec<String> = call.texts("columns")?.into_iter().map(str::to_owned).collect();
     let mut seen = BTreeSet::new();
     match names.iter().find(|name| !seen.insert(*name)) {
         Some(name) => Err(Fault::param("columns", format!("{} is there twice", shown(name)))),

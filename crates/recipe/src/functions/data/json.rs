@@ -9,10 +9,13 @@ use serde_json::Value as Json;
 use super::tree::{Tree, TreeBudget};
 use super::{compact, parsed, write_json};
 use crate::budget::CallBudget;
-use crate::function::{Fault, Out, Signature};
-use crate::functions::support::{Body, MAX_BYTES_HELD, Most, Output, Streamed, signature, whole};
+use crate::function::{Fault, Out};
+use crate::functions::kernels::{Streamed, signature};
+use crate::functions::output::{Most, Output};
 use crate::functions::text::{OfLines, of_lines};
 use crate::registry::Functions;
+use crate::signature::Signature;
+use crate::whole::{Body, whole};
 
 /// How JSON is read and written, for all functions that do both.
 pub(super) const KEYS: &str = " Keys are in the order of their bytes; of equal ones the last counts. Numbers are 64-bit \
@@ -29,7 +32,7 @@ pub(super) fn keyed(mut signature: Signature) -> Signature {
 
 pub(super) fn add(functions: &mut Functions) {
     let pretty = signature("pretty_json/1.0.0", "The JSON, two spaces deeper in each list and object.")
-        .may("max_bytes", MAX_BYTES_HELD);
+        .bounds_held_output();
     functions.add(whole(keyed(pretty).nanos_per_kib(15_000), |call| {
         let most = call.max_bytes_held()?;
         Ok(Box::new(move |inputs, budget| {

@@ -7,6 +7,8 @@ mod csv;
 mod yaml;
 mod toml;
 mod select;
+mod schema;
+mod schema_rules;
 mod template;
 
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use serde_json::Value as Json;
 use self::tree::TreeBudget;
 use crate::budget::CallBudget;
 use crate::function::Fault;
-use crate::functions::support::{Most, Output};
+use crate::functions::output::{Most, Output};
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -28,6 +30,7 @@ pub(super) fn add(functions: &mut Functions) {
     yaml::add(functions);
     toml::add(functions);
     select::add(functions);
+    schema::add(functions);
     template::add(functions);
 }
 

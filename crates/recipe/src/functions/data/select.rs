@@ -9,10 +9,13 @@ use super::json::keyed;
 use super::toml::Dates;
 use super::{compact, parsed, toml, yaml};
 use crate::budget::CallBudget;
-use crate::function::{Call, Fault, Signature};
-use crate::functions::support::{Body, signature, whole};
+use crate::function::{Call, Fault};
+use crate::functions::kernels::signature;
 use crate::functions::text::shown;
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::Signature;
+use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
@@ -36,10 +39,16 @@ fn select(signature: Signature) -> Signature {
     keyed(signature)
         .needs(
             "path",
+            ParamKind::Text,
             "the place: a JSON pointer (`/users/0/name`; empty is all), or names and indexes (`users[0].name`, \
              `[\"a name\"]`)",
         )
-        .may("as", "`json`, or `text` to give a text without its quotes; `json` unless said")
+        .may(
+            "as",
+            ParamKind::one_of(&["json", "text"]),
+            "json",
+            "`text` gives a text without its quotes",
+        )
         .nanos_per_kib(15_000)
 }
 
@@ -48,14 +57,7 @@ fn selecting(
     read: fn(&Bytes, &Arc<CallBudget>) -> Result<Json, Fault>,
 ) -> Result<Body, Fault> {
     let steps = steps(call.text("path")?)?;
-    let as_text = match call.params.contains_key("as") {
-        false => false,
-        true => match call.text("as")? {
-            "json" => false,
-            "text" => true,
-            other => return Err(Fault::param("as", format!("{other:?} is not `json` or `text`"))),
-        },
-    };
+    let as_text = call.text("as")? == "text";
     Ok(Box::new(move |inputs, budget| {
         let mut value = read(&inputs[0], budget)?;
         for (index, step) in steps.iter().enumerate() {

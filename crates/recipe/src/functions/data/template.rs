@@ -13,16 +13,18 @@ use super::json::TREE;
 use super::parsed;
 use crate::Value;
 use crate::budget::CallBudget;
-use crate::function::{Arity, Call, Chunks, Fault, Holds, Kernel, MemoryNeed, Out, Signature};
-use crate::functions::support::{MAX_BYTES, Streamed, signature, unlike};
+use crate::function::{Call, Chunks, Fault, Kernel, Out};
+use crate::functions::kernels::{Streamed, signature};
 use crate::functions::text::text;
+use crate::param::{ParamKind, no_entries, no_values, unlike};
 use crate::registry::{Functions, join};
+use crate::signature::{Arity, Holds, MemoryNeed, Signature};
 
 /// The steps that a template may take, if the recipe does not say.
-const FUEL: u64 = 1_000_000;
+const FUEL: i64 = 1_000_000;
 
 /// The most steps that a recipe may allow.
-const FUEL_MOST: u64 = 100_000_000;
+const FUEL_MOST: i64 = 100_000_000;
 
 /// The most bytes of all inputs, and of `values`: as values of a template they take several times as much.
 const INPUTS_MOST: u64 = 16 << 20;
@@ -46,16 +48,17 @@ fn described() -> Signature {
          together, `values` 16 MiB, what an expression makes on its way 32 MiB, a range 100000 numbers.",
     )
     .inputs(Arity::at_least(0))
-    .needs("template", "the template, as text")
-    .may("names", "names of the inputs, in order: a list of texts; none unless said")
-    .may("format", "what the inputs are: `text` or `json`; `text` unless said")
-    .may("values", "a map of more variables")
+    .needs("template", ParamKind::Text, "the template")
+    .may("names", ParamKind::list(ParamKind::Text, 0), no_values(), "names of the inputs, in order, one per input")
+    .may("format", ParamKind::one_of(&["text", "json"]), "text", "what the inputs are")
+    .may("values", ParamKind::Map, no_entries(), "more variables")
     .may(
         "fuel",
-        "the most steps the template may take, one more for each 64 bytes it looks at, makes or gives, 1 to 100000000; \
-         1000000 unless said",
+        ParamKind::int(1, FUEL_MOST as i128),
+        FUEL,
+        "the most steps the template may take, one more for each 64 bytes it looks at, makes or gives",
     )
-    .may("max_bytes", MAX_BYTES)
+    .bounds_output()
     // It is the template that costs, not the inputs.
     .compiles()
     .nanos_per_kib(Signature::OPAQUE);
@@ -76,18 +79,11 @@ enum Format {
 
 fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     let source = call.text("template")?;
-    let fuel = call.number_or("fuel", 1..=FUEL_MOST, FUEL)?;
+    let fuel = call.number("fuel")?;
     let most = call.max_bytes()?;
     let template = Template::compile_as(source, Dialect::Plain)
         .map_err(|error| Fault::param("template", error.located(source)))?;
-    let format = match call.params.get("format") {
-        None => Format::Text,
-        Some(_) => match call.text("format")? {
-            "text" => Format::Text,
-            "json" => Format::Json,
-            other => return Err(Fault::param("format", format!("{other:?} is not `text` or `json`"))),
-        },
-    };
+    let format = if call.text("format")? == "json" { Format::Json } else { Format::Text };
     let (names, variables) = (names(call)?, values(call)?);
     if let Some(name) = names.iter().find(|name| variables.contains_key(*name)) {
         return Err(Fault::param("names", format!("{name:?} is in `values`, too")));
@@ -205,19 +201,12 @@ fn of_json(value: Json) -> Variable {
 }
 
 fn names(call: &Call<'_>) -> Result<Vec<String>, Fault> {
-    const ALLOWED: &str = "a list of texts, one for each input";
-    let Some(value) = call.params.get("names") else { return Ok(Vec::new()) };
-    let Value::List(list) = value else { return Err(unlike("names", ALLOWED, value)) };
-    let name = |value: &Value| match value {
-        Value::Text(name) if name == "inputs" => {
-            Err(Fault::param("names", "`inputs` is the list of all inputs"))
-        }
-        Value::Text(name) => Ok(name.clone()),
-        other => Err(unlike("names", ALLOWED, other)),
-    };
-    let names = list.iter().map(name).collect::<Result<Vec<String>, Fault>>()?;
+    let names: Vec<String> = call.texts("names")?.into_iter().map(str::to_owned).collect();
+    if names.iter().any(|name| name == "inputs") {
+        return Err(Fault::param("names", "`inputs` is the list of all inputs"));
+    }
     let inputs = call.sizes.len();
-    if names.len() != inputs {
+    if call.given().contains_key("names") && names.len() != inputs {
         return Err(Fault::param("names", format!("{} names for {inputs} inputs", names.len())));
     }
     let mut seen = BTreeSet::new();
@@ -228,22 +217,17 @@ fn names(call: &Call<'_>) -> Result<Vec<String>, Fault> {
 }
 
 fn values(call: &Call<'_>) -> Result<BTreeMap<String, Variable>, Fault> {
-    match call.params.get("values") {
-        None => Ok(BTreeMap::new()),
-        Some(Value::Map(values)) if values.contains_key("inputs") => {
-            Err(Fault::param("values", "`inputs` is the list of all inputs"))
-        }
-        Some(Value::Map(values)) => {
-            let values: BTreeMap<String, Variable> = values
-                .iter()
-                .map(|(name, value)| Ok((name.clone(), variable(value)?)))
-                .collect::<Result<_, Fault>>()?;
-            match values.values().map(weight).sum::<u64>() <= INPUTS_MOST {
-                true => Ok(values),
-                false => Err(Fault::TooLarge { what: "`values`", most: INPUTS_MOST }),
-            }
-        }
-        Some(other) => Err(unlike("values", "a map", other)),
+    let values = call.map("values")?;
+    if values.contains_key("inputs") {
+        return Err(Fault::param("values", "`inputs` is the list of all inputs"));
+    }
+    let values: BTreeMap<String, Variable> = values
+        .iter()
+        .map(|(name, value)| Ok((name.clone(), variable(value)?)))
+        .collect::<Result<_, Fault>>()?;
+    match values.values().map(weight).sum::<u64>() <= INPUTS_MOST {
+        true => Ok(values),
+        false => Err(Fault::TooLarge { what: "`values`", most: INPUTS_MOST }),
     }
 }
 

@@ -9,9 +9,11 @@ use super::json::{changed, keyed};
 use super::{compact, parsed};
 use crate::budget::CallBudget;
 use crate::function::Fault;
-use crate::functions::support::{MAX_BYTES_HELD, Most, signature, whole};
+use crate::functions::kernels::signature;
+use crate::functions::output::Most;
 use crate::functions::text::text;
 use crate::registry::Functions;
+use crate::whole::whole;
 
 /// The memory of the densest document, per byte of text.
 pub(super) const DENSEST: u64 = 200;
@@ -38,7 +40,7 @@ pub(super) fn add(functions: &mut Functions) {
         "The JSON object as TOML, tables behind values. Refused are null, and integers beyond 64 \
              bits with a sign.",
     )
-    .may("max_bytes", MAX_BYTES_HELD);
+    .bounds_held_output();
     functions.add(whole(keyed(to_toml).nanos_per_kib(35_000), |call| {
         let most = call.max_bytes_held()?;
         Ok(Box::new(move |inputs, budget| written(&inputs[0], most, budget)))

@@ -14,10 +14,12 @@ use super::json::{TREE, keyed};
 use super::tree::{Tree, TreeBudget};
 use super::{parsed, write_json};
 use crate::budget::CallBudget;
-use crate::function::Fault;
-use crate::functions::support::{MAX_BYTES_HELD, Output, signature, whole};
+use crate::function::{Call, Fault};
+use crate::functions::kernels::signature;
+use crate::functions::output::Output;
 use crate::functions::text::text;
 use crate::registry::Functions;
+use crate::whole::{Body, whole};
 
 /// How YAML is read, for all functions that do.
 pub(super) const YAML: &str = " The input is one document of YAML 1.2; `<<` merges, and keys are texts or are read as such. \
@@ -34,33 +36,51 @@ pub(super) fn add(functions: &mut Functions) {
         "The YAML as JSON without white space; keys keep their order, and nothing is null.",
     );
     to_json.about.to_mut().push_str(YAML);
-    functions.add(whole(
-        to_json.may("max_bytes", MAX_BYTES_HELD).claims(TREE).nanos_per_kib(120_000),
-        |call| {
-            let most = call.max_bytes_held()?;
-            Ok(Box::new(move |inputs, budget| {
-                let document: Ordered = read(&inputs[0], budget)?;
-                let mut made = Output::new(most, budget);
-                write_json(&mut made, &document)?;
-                Ok(made.into_bytes())
-            }))
-        },
-    ));
+    functions.add(whole(to_json.bounds_held_output().claims(TREE).nanos_per_kib(120_000), |call| {
+        let most = call.max_bytes_held()?;
+        Ok(Box::new(move |inputs, budget| {
+            let document: Ordered = read(&inputs[0], budget)?;
+            let mut made = Output::new(most, budget);
+            write_json(&mut made, &document)?;
+            Ok(made.into_bytes())
+        }))
+    }));
+    let to_yaml = signature(
+        "json_to_yaml/1.0.0",
+        "The JSON as YAML, a key or an element in each line. A text is without quotes if it is ASCII words that a reader \
+         of YAML 1.2 takes for nothing else: `yes` is, and a reader of YAML 1.1 takes it for true; 2.0.0 quotes it.",
+    )
+    .bounds_held_output()
+    .unlike_deriva(
+        "Texts that need quotes have those of JSON. Deriva writes single quotes, or none where other characters than ASCII \
+         words are harmless, and several lines as a block.",
+    );
+    functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |call| to_yaml_as(call, &WORDS_OF_1_2)));
     let to_yaml = signature(
         "json_to_yaml/2.0.0",
         "The JSON as YAML, a key or an element in each line. A text is without quotes only if it is ASCII words that no \
          reader takes for something else; else it is as in JSON.",
     )
-    .may("max_bytes", MAX_BYTES_HELD);
-    functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |call| {
-        let most = call.max_bytes_held()?;
-        Ok(Box::new(move |inputs, budget| {
-            let mut made = Output::new(most, budget);
-            written(&mut made, &parsed(0, &inputs[0], budget)?)?;
-            Ok(made.into_bytes())
-        }))
-    }));
+    .bounds_held_output();
+    functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |call| to_yaml_as(call, &WORDS)));
 }
+
+/// Words that some reader of YAML takes for something else than text, and those that a reader of YAML 1.2 does.
+const WORDS: [&str; 13] =
+    ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity", "nil"];
+const WORDS_OF_1_2: [&str; 3] = ["null", "true", "false"];
+
+fn to_yaml_as(call: &Call<'_>, words: Words) -> Result<Body, Fault> {
+    let most = call.max_bytes_held()?;
+    Ok(Box::new(move |inputs, budget| {
+        let mut made = Output::new(most, budget);
+        written(&mut made, &parsed(0, &inputs[0], budget)?, words)?;
+        Ok(made.into_bytes())
+    }))
+}
+
+/// Words that are quoted, whatever their case.
+type Words = &'static [&'static str];
 
 /// A whole input as YAML.
 pub(super) fn read<T: Tree>(input: &Bytes, budget: &Arc<CallBudget>) -> Result<T, Fault> {
@@ -127,11 +147,11 @@ impl Tree for Ordered {
 }
 
 /// Writes a document as YAML.
-fn written(made: &mut Output, value: &Json) -> Result<(), Fault> {
+fn written(made: &mut Output, value: &Json, words: Words) -> Result<(), Fault> {
     if is_block(value) {
-        return block(made, value, 0);
+        return block(made, value, 0, words);
     }
-    scalar(made, value)?;
+    scalar(made, value, words)?;
     made.write(b"\n")
 }
 
@@ -139,7 +159,7 @@ fn written(made: &mut Output, value: &Json) -> Result<(), Fault> {
 const KEY_MOST: usize = 512;
 
 /// Writes a list or an object that is not empty; its first line begins where the text ends.
-fn block(made: &mut Output, value: &Json, indent: usize) -> Result<(), Fault> {
+fn block(made: &mut Output, value: &Json, indent: usize, words: Words) -> Result<(), Fault> {
     let mut first = true;
     let mut begin = |made: &mut Output| match std::mem::replace(&mut first, false) {
         true => Ok(()),
@@ -149,7 +169,7 @@ fn block(made: &mut Output, value: &Json, indent: usize) -> Result<(), Fault> {
         Json::Object(values) => {
             for (key, value) in values {
                 begin(made)?;
-                let key = quoted(key);
+                let key = quoted(key, words);
                 if key.len() > KEY_MOST {
                     made.write(b"? ")?;
                     made.write(key.as_bytes())?;
@@ -165,9 +185,9 @@ fn block(made: &mut Output, value: &Json, indent: usize) -> Result<(), Fault> {
                     true => {
                         made.write(b"\n")?;
                         spaces(made, deeper)?;
-                        block(made, value, deeper)?;
+                        block(made, value, deeper, words)?;
                     }
-                    false => line(made, value)?,
+                    false => line(made, value, words)?,
                 }
             }
         }
@@ -178,13 +198,13 @@ fn block(made: &mut Output, value: &Json, indent: usize) -> Result<(), Fault> {
                 match is_block(value) {
                     true => {
                         made.write(b" ")?;
-                        block(made, value, indent + 2)?;
+                        block(made, value, indent + 2, words)?;
                     }
-                    false => line(made, value)?,
+                    false => line(made, value, words)?,
                 }
             }
         }
-        other => scalar(made, other)?,
+        other => scalar(made, other, words)?,
     }
     Ok(())
 }
@@ -202,22 +222,22 @@ fn is_block(value: &Json) -> bool {
     }
 }
 
-fn line(made: &mut Output, value: &Json) -> Result<(), Fault> {
+fn line(made: &mut Output, value: &Json, words: Words) -> Result<(), Fault> {
     made.write(b" ")?;
-    scalar(made, value)?;
+    scalar(made, value, words)?;
     made.write(b"\n")
 }
 
-fn scalar(made: &mut Output, value: &Json) -> Result<(), Fault> {
+fn scalar(made: &mut Output, value: &Json, words: Words) -> Result<(), Fault> {
     match value {
-        Json::String(text) => made.write(quoted(text).as_bytes()),
+        Json::String(text) => made.write(quoted(text, words).as_bytes()),
         other => made.write(other.to_string().as_bytes()),
     }
 }
 
 /// A text as YAML has it: as it is where no reader takes it for something else, otherwise as in JSON.
-fn quoted(text: &str) -> Cow<'_, str> {
-    if is_plain(text) {
+fn quoted<'a>(text: &'a str, words: Words) -> Cow<'a, str> {
+    if is_plain(text, words) {
         return text.into();
     }
     let mut made = String::with_capacity(text.len() + 2);
@@ -232,13 +252,11 @@ fn quoted(text: &str) -> Cow<'_, str> {
     made.into()
 }
 
-/// Whether no reader of YAML takes the text for anything else.
-fn is_plain(text: &str) -> bool {
-    const WORDS: [&str; 13] =
-        ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity", "nil"];
+/// Whether a text that is none of these words needs no quotes.
+fn is_plain(text: &str, words: Words) -> bool {
     let inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b' ');
     text.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)
         && text.bytes().all(inside)
         && !text.ends_with(' ')
-        && !WORDS.iter().any(|word| word.eq_ignore_ascii_case(text))
+        && !words.iter().any(|word| word.eq_ignore_ascii_case(text))
 }

@@ -3,11 +3,12 @@
 use bytes::Bytes;
 
 use super::blocks::Blocks;
-use crate::function::{Arity, Call, Fault, Holds, Kernel, MemoryNeed, Out, Signature};
-use crate::functions::support::{
-    Begin, Body, MAX_BYTES, Streamed, add_streamed, changed, passed, signature, whole,
-};
+use crate::function::{Call, Fault, Kernel, Out};
+use crate::functions::kernels::{Begin, Streamed, add_streamed, changed, passed, signature};
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::{Arity, Holds, MemoryNeed, Signature};
+use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
     let rows: [(Signature, Begin); 9] = [
@@ -16,15 +17,15 @@ pub(super) fn add(functions: &mut Functions) {
             signature("concat/1.0.0", "All inputs, end to end.").inputs(Arity::at_least(0)).nanos_per_kib(2),
             passing,
         ),
-        (byte_wise("xor/1.0.0", "Every byte XOR the key; no cipher.").needs("key", BYTE), |call| {
+        (byte_wise("xor/1.0.0", "Every byte XOR the key; no cipher.").needs("key", BYTE, "the other operand"), |call| {
             let key = byte(call, "key")?;
             Ok(changed(move |bytes| bytes.iter_mut().for_each(|byte| *byte ^= key)))
         }),
-        (byte_wise("bitwise_and/1.0.0", "Every byte AND the mask.").needs("mask", BYTE), |call| {
+        (byte_wise("bitwise_and/1.0.0", "Every byte AND the mask.").needs("mask", BYTE, "the other operand"), |call| {
             let mask = byte(call, "mask")?;
             Ok(changed(move |bytes| bytes.iter_mut().for_each(|byte| *byte &= mask)))
         }),
-        (byte_wise("bitwise_or/1.0.0", "Every byte OR the mask.").needs("mask", BYTE), |call| {
+        (byte_wise("bitwise_or/1.0.0", "Every byte OR the mask.").needs("mask", BYTE, "the other operand"), |call| {
             let mask = byte(call, "mask")?;
             Ok(changed(move |bytes| bytes.iter_mut().for_each(|byte| *byte |= mask)))
         }),
@@ -33,7 +34,7 @@ pub(super) fn add(functions: &mut Functions) {
         }),
         (
             signature("byte_swap/1.0.0", "The bytes of every word in reverse; half a word at the end is an error.")
-                .needs("word_size", "how many bytes a word has: 2, 4 or 8"),
+                .needs("word_size", ParamKind::int(2, 8), "how many bytes a word has: 2, 4 or 8"),
             byte_swap,
         ),
         (
@@ -42,7 +43,7 @@ pub(super) fn add(functions: &mut Functions) {
                 "The input and 1 to block_size bytes more, up to a multiple of block_size; each of them is their \
                  number (PKCS#7).",
             )
-            .needs("block_size", "a whole number, 1 to 255: a byte cannot say 256")
+            .needs("block_size", ParamKind::int(1, 255), "the bytes of a block; a byte cannot say 256")
             .nanos_per_kib(5),
             pad,
         ),
@@ -53,14 +54,14 @@ pub(super) fn add(functions: &mut Functions) {
     ];
     add_streamed(functions, rows);
     let mut repeat = signature("repeat/1.0.0", "The input, count times over.")
-        .needs("count", "a whole number, 1 or more")
-        .may("max_bytes", MAX_BYTES)
+        .needs("count", ParamKind::POSITIVE, "how many times")
+        .bounds_output()
         // It is the count that costs, not the input.
         .nanos_per_kib(Signature::OPAQUE);
     repeat.holds = Holds::Everything;
     repeat.memory = MemoryNeed::WHOLE;
     functions.add(Streamed(repeat, |call| {
-        let (count, most) = (call.number("count", 1..=u64::MAX)?, call.max_bytes()?);
+        let (count, most) = (call.number("count")?, call.max_bytes()?);
         Ok(Box::new(Repeated { chunks: Vec::new(), len: 0, left: count, at: 0, most }))
     }));
     for id in ["reverse/1.0.0", "reverse_bytes/1.0.0"] {
@@ -73,14 +74,14 @@ pub(super) fn add(functions: &mut Functions) {
     }));
 }
 
-const BYTE: &str = "a whole number, 0 to 255";
+const BYTE: ParamKind = ParamKind::int(0, 255);
 
 fn byte_wise(id: &'static str, about: &'static str) -> Signature {
     signature(id, about).nanos_per_kib(60)
 }
 
 fn byte(call: &Call<'_>, name: &str) -> Result<u8, Fault> {
-    Ok(call.number(name, 0..=255)? as u8)
+    Ok(call.number(name)? as u8)
 }
 
 fn passing(_: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
@@ -92,7 +93,7 @@ fn reverse(_: &Call<'_>) -> Result<Body, Fault> {
 }
 
 fn byte_swap(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-    let size = call.number("word_size", 2..=8)? as usize;
+    let size = call.number("word_size")? as usize;
     if !size.is_power_of_two() {
         return Err(Fault::param("word_size", format!("{size} is not 2, 4 or 8")));
     }
@@ -133,7 +134,7 @@ impl Kernel for Swapped {
 }
 
 fn pad(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-    let size = call.number("block_size", 1..=255)?;
+    let size = call.number("block_size")?;
     let see = |seen: &mut u64, chunk: &[u8]| {
         *seen += chunk.len() as u64;
         Ok(())

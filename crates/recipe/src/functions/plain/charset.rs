@@ -4,7 +4,8 @@ use bytes::Bytes;
 use encoding_rs::{Decoder, DecoderResult, Encoder, EncoderResult, Encoding, UTF_16BE, UTF_16LE};
 
 use crate::function::{Call, Fault, Kernel, Out};
-use crate::functions::support::{Streamed, signature};
+use crate::functions::kernels::{Streamed, signature};
+use crate::param::ParamKind;
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -12,7 +13,10 @@ pub(super) fn add(functions: &mut Functions) {
                  encoding means nothing. A character that `to` does not have is an error; UTF-16 is written as such, \
                  without a mark.";
     functions.add(Streamed(
-        signature("charset_convert/1.0.0", about).needs("from", LABEL).needs("to", LABEL).nanos_per_kib(600),
+        signature("charset_convert/1.0.0", about)
+            .needs("from", ParamKind::Text, LABEL)
+            .needs("to", ParamKind::Text, LABEL)
+            .nanos_per_kib(600),
         begin,
     ));
 }

@@ -5,29 +5,30 @@ use aes_gcm::{Aes256Gcm, Key, Nonce};
 use bytes::Bytes;
 use ctr::cipher::{KeyIvInit, StreamCipher};
 
-use crate::function::{Call, Fault, Kernel, Signature};
-use crate::functions::support::{Begin, Body, add_streamed, changed, signature, whole};
+use crate::function::{Call, Fault, Kernel};
+use crate::functions::kernels::{Begin, add_streamed, changed, signature};
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::Signature;
+use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
     let counted = "The input with AES-256 in counter mode over it, which is its own inverse: 64 bits of counter in the \
                    last 8 bytes of the nonce. Changes go unnoticed; prefer aead_encrypt. The key is as secret as the \
                    recipe.";
-    let rows: [(Signature, Begin); 2] = [
-        (with_key("encrypt/1.0.0", counted, NONCE_16), ctr),
-        (with_key("decrypt/1.0.0", counted, NONCE_16), ctr),
-    ];
+    let rows: [(Signature, Begin); 2] =
+        [(with_key("encrypt/1.0.0", counted, 16), ctr), (with_key("decrypt/1.0.0", counted, 16), ctr)];
     add_streamed(functions, rows);
     let sealed = "The input in AES-256-GCM, then a tag of 16 bytes. The nonce is not in it, and must not serve another \
                   input. The key is as secret as the recipe.";
-    functions.add(whole(with_key("aead_encrypt/1.0.0", sealed, NONCE_12), |call| {
+    functions.add(whole(with_key("aead_encrypt/1.0.0", sealed, 12), |call| {
         gcm(call, |cipher, nonce, plain| {
             let most = "is longer than AES-GCM allows";
             cipher.encrypt(nonce, plain).map_err(|_| Fault::input(0, most))
         })
     }));
     let opened = "What aead_encrypt was given; another key, nonce or input is an error.";
-    functions.add(whole(with_key("aead_decrypt/1.0.0", opened, NONCE_12), |call| {
+    functions.add(whole(with_key("aead_decrypt/1.0.0", opened, 12), |call| {
         gcm(call, |cipher, nonce, sealed| {
             let unlike = "its tag is not that of its bytes with this key and nonce";
             cipher.decrypt(nonce, sealed).map_err(|_| Fault::input(0, unlike))
@@ -35,11 +36,11 @@ pub(super) fn add(functions: &mut Functions) {
     }));
 }
 
-const NONCE_16: &str = "16 bytes, or 32 hex digits";
-const NONCE_12: &str = "12 bytes, or 24 hex digits";
-
-fn with_key(id: &'static str, about: &'static str, nonce: &'static str) -> Signature {
-    signature(id, about).needs("key", "32 bytes, or 64 hex digits").needs("nonce", nonce).nanos_per_kib(800)
+fn with_key(id: &'static str, about: &'static str, nonce: u64) -> Signature {
+    signature(id, about)
+        .needs("key", ParamKind::bytes(32), "the key")
+        .needs("nonce", ParamKind::bytes(nonce), "the nonce")
+        .nanos_per_kib(800)
 }
 
 fn ctr(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {

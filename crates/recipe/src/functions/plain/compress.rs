@@ -6,17 +6,24 @@ use bytes::Bytes;
 
 use super::blocks::Blocks;
 use super::codecs::{Brotli, Gzip, Pack, Step, Unbrotli, Unpack, Unzlib, Unzstd, Zlib, Zstd};
-use crate::function::{Call, Fault, Kernel, Out, Signature};
-use crate::functions::support::{Begin, Body, MAX_BYTES, add_streamed, signature, whole};
+use crate::function::{Call, Fault, Kernel, Out};
+use crate::functions::kernels::{Begin, add_streamed, signature};
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::Signature;
+use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
     let rows: [(Signature, Begin); 8] = [
         (packs("compress/1.0.0", "A zlib stream of level 6.", COSTLY), |_| Ok(packed(Zlib::new(6)))),
         (
-            packs("gzip_compress/1.0.0", "A gzip stream without a name and a time.", COSTLY)
-                .may("level", "1 (fast) to 9 (small); 6 unless said"),
-            |call| Ok(packed(Gzip::new(call.number_or("level", 1..=9, 6)?))),
+            packs("gzip_compress/1.0.0", "A gzip stream without a name and a time.", COSTLY).may(
+                "level",
+                ParamKind::int(1, 9),
+                6,
+                "1 is fast, 9 is small",
+            ),
+            |call| Ok(packed(Gzip::new(call.number("level")?))),
         ),
         (
             packs(
@@ -24,13 +31,17 @@ pub(super) fn add(functions: &mut Functions) {
                 "A zstd frame without size and checksum, with a window of at most 8 MiB.",
                 COSTLY,
             )
-            .may("level", "1 (fast) to 22 (small); 3 unless said"),
-            |call| Ok(packed(Zstd::new(call.number_or("level", 1..=22, 3)?, call.budget)?)),
+            .may("level", ParamKind::int(1, 22), 3, "1 is fast, 22 is small"),
+            |call| Ok(packed(Zstd::new(call.number("level")?, call.budget)?)),
         ),
         (
-            packs("brotli_compress/1.0.0", "A brotli stream with a window of 4 MiB.", COSTLY)
-                .may("quality", "0 (fast) to 11 (small); 6 unless said"),
-            |call| Ok(packed(Brotli::new(call.number_or("quality", 0..=11, 6)?, call.budget)?)),
+            packs("brotli_compress/1.0.0", "A brotli stream with a window of 4 MiB.", COSTLY).may(
+                "quality",
+                ParamKind::int(0, 11),
+                6,
+                "0 is fast, 11 is small",
+            ),
+            |call| Ok(packed(Brotli::new(call.number("quality")?, call.budget)?)),
         ),
         (unpacks("decompress/1.0.0", "The bytes of one zlib stream."), |call| unpacked(Unzlib::zlib(), call)),
         (unpacks("gzip_decompress/1.0.0", "The bytes of a gzip stream, of all its members."), |call| {
@@ -66,8 +77,7 @@ fn packs(id: &'static str, about: &'static str, nanos: u32) -> Signature {
 }
 
 fn unpacks(id: &'static str, about: &'static str) -> Signature {
-    let mut signature =
-        signature(id, about).may("max_bytes", MAX_BYTES).nanos_per_kib(COSTLY).base_memory(DEFLATE);
+    let mut signature = signature(id, about).bounds_output().nanos_per_kib(COSTLY).base_memory(DEFLATE);
     signature.about =
         format!("{about} A cut-off end is an error, and so is something behind the end.").into();
     signature

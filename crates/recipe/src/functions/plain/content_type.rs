@@ -3,7 +3,7 @@
 use std::str;
 
 use crate::function::{Fault, Out};
-use crate::functions::support::{Streamed, signature, summed};
+use crate::functions::kernels::{Streamed, signature, summed};
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {

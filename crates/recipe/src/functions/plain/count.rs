@@ -1,11 +1,12 @@
 //! What can be counted.
 
-use crate::function::{Call, Fault, Kernel, Out, Signature};
-use crate::functions::support::{Begin, add_streamed, signature, summed};
+use crate::function::{Call, Fault, Kernel, Out};
+use crate::functions::kernels::{Begin, add_streamed, signature, summed};
 use crate::registry::Functions;
+use crate::signature::Signature;
 
 pub(super) fn add(functions: &mut Functions) {
-    let rows: [(Signature, Begin); 6] = [
+    let rows: [(Signature, Begin); 7] = [
         (
             signature("byte_count/1.0.0", "How many bytes there are: 8 bytes, most significant first.")
                 .nanos_per_kib(2),
@@ -51,13 +52,28 @@ pub(super) fn add(functions: &mut Functions) {
         ),
         (
             signature(
+                "entropy/1.0.0",
+                "Shannon's entropy in bits per byte: a 64-bit float, 8 bytes, most significant first; of no bytes, 0. \
+                 2.0.0 is text.",
+            )
+            .nanos_per_kib(700)
+            .unlike_deriva(
+                "The last bit may be another one: the logarithm here is the same on every machine, Deriva's is the \
+                 machine's.",
+            ),
+            |_| Ok(summed([0_u64; 256], tally, |counts, out| {
+                out.write(&entropy(counts).to_be_bytes());
+                Ok(())
+            })),
+        ),
+        (
+            signature(
                 "entropy/2.0.0",
-                "Shannon's entropy in bits per byte, as text with six decimals; of no bytes, 0.000000. The same on \
-                 every machine, which the eight bytes of 1.0.0 are not.",
+                "Shannon's entropy in bits per byte, as text with six decimals; of no bytes, 0.000000.",
             )
             .nanos_per_kib(700),
             |_| Ok(summed([0_u64; 256], tally, |counts, out| {
-                out.write(format!("{:.6}", entropy(counts)).as_bytes());
+                out.write(format!("{:.6}", entropy(counts).max(0.0)).as_bytes());
                 Ok(())
             })),
         ),
@@ -90,14 +106,18 @@ fn tally(counts: &mut [u64; 256], chunk: &[u8]) {
     chunk.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
 }
 
+/// The entropy in bits per byte. That of one value is -0.0, as Deriva has it.
 fn entropy(counts: &[u64; 256]) -> f64 {
     let total = counts.iter().sum::<u64>() as f64;
+    if total == 0.0 {
+        return 0.0;
+    }
     let of = |count: &u64| {
         let share = *count as f64 / total;
         // A logarithm in software, whose last bit does not change with the platform.
-        share * libm::log2(1.0 / share)
+        -(share * libm::log2(share))
     };
-    counts.iter().filter(|count| **count > 0).map(of).sum::<f64>().max(0.0)
+    counts.iter().filter(|count| **count > 0).map(of).fold(-0.0, |sum, part| sum + part)
 }
 
 fn min_max(_: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {

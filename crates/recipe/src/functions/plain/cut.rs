@@ -2,36 +2,39 @@
 
 use bytes::Bytes;
 
-use crate::function::{Arity, Call, Fault, Kernel, Open, Out, Signature};
-use crate::functions::support::{Begin, Body, add_streamed, passed, signature, whole};
+use crate::function::{Call, Fault, Kernel, Open, Out};
+use crate::functions::kernels::{Begin, add_streamed, passed, signature};
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::{Arity, Signature};
+use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
     let rows: [(Signature, Begin); 7] = [
         (
-            part("take/1.0.0", "The first bytes; all, if there are fewer.").needs("bytes", COUNT),
-            |call| Ok(Part::begin(0, call.number("bytes", 0..=u64::MAX)?)),
+            part("take/1.0.0", "The first bytes; all, if there are fewer.").needs("bytes", ParamKind::NUMBER, "how many bytes"),
+            |call| Ok(Part::begin(0, call.number("bytes")?)),
         ),
         (
-            part("skip/1.0.0", "All but the first bytes.").needs("bytes", COUNT),
-            |call| Ok(Part::begin(call.number("bytes", 0..=u64::MAX)?, u64::MAX)),
+            part("skip/1.0.0", "All but the first bytes.").needs("bytes", ParamKind::NUMBER, "how many bytes are left out"),
+            |call| Ok(Part::begin(call.number("bytes")?, u64::MAX)),
         ),
         (
             part("slice/1.0.0", "Some bytes from an offset on, as far as there are any.")
-                .needs("offset", COUNT)
-                .needs("length", COUNT),
-            |call| Ok(Part::begin(call.number("offset", 0..=u64::MAX)?, call.number("length", 0..=u64::MAX)?)),
+                .needs("offset", ParamKind::NUMBER, "how many bytes are before the first one")
+                .needs("length", ParamKind::NUMBER, "how many bytes"),
+            |call| Ok(Part::begin(call.number("offset")?, call.number("length")?)),
         ),
         (
             part("select/1.0.0", "One of the inputs; the others are not read.")
                 .inputs(Arity::at_least(1))
-                .needs("index", "which one: a whole number, the first is 0"),
+                .needs("index", ParamKind::NUMBER, "which input; the first is 0"),
             select,
         ),
-        (part("prefix/1.0.0", "The prefix, then the input.").needs("prefix", LITERAL), |call| {
+        (part("prefix/1.0.0", "The prefix, then the input.").needs("prefix", ParamKind::TextOrBytes, "the bytes before the input"), |call| {
             Ok(Box::new(Prefixed(call.literal("prefix")?)))
         }),
-        (part("suffix/1.0.0", "The input, then the suffix.").needs("suffix", LITERAL), |call| {
+        (part("suffix/1.0.0", "The input, then the suffix.").needs("suffix", ParamKind::TextOrBytes, "the bytes after the input"), |call| {
             let suffix = call.literal("suffix")?;
             Ok(passed(suffix, |_, _| Ok(()), |suffix, out| {
                 out.push(std::mem::take(suffix));
@@ -43,9 +46,9 @@ pub(super) fn add(functions: &mut Functions) {
                 "chunk_split/1.0.0",
                 "Blocks of a size, with a zero byte between two of them; zero bytes of the input look the same.",
             )
-            .needs("size", "bytes of a block: a whole number, 1 or more"),
+            .needs("size", ParamKind::POSITIVE, "the bytes of a block"),
             |call| {
-                let size = call.number("size", 1..=u64::MAX)?;
+                let size = call.number("size")?;
                 Ok(Box::new(Split { size, left: size }))
             },
         ),
@@ -55,7 +58,7 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
         signature("interleave/1.0.0", interleaved)
             .inputs(Arity::at_least(2))
-            .may("block_size", "bytes of a block: a whole number, 1 or more; 1 unless said")
+            .may("block_size", ParamKind::POSITIVE, 1, "the bytes of a block")
             .nanos_per_kib(2000),
         interleave,
     ));
@@ -66,9 +69,6 @@ pub(super) fn add(functions: &mut Functions) {
         |_| Ok(Box::new(|inputs, _| zip_concat(&inputs))),
     ));
 }
-
-const COUNT: &str = "a whole number, 0 or more";
-const LITERAL: &str = "text or bytes";
 
 fn part(id: &'static str, about: &'static str) -> Signature {
     signature(id, about).nanos_per_kib(4)
@@ -104,7 +104,7 @@ impl Kernel for Part {
 }
 
 fn select(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-    let index = call.number("index", 0..=u64::MAX)?;
+    let index = call.number("index")?;
     let count = call.sizes.len();
     match usize::try_from(index) {
         Ok(index) if index < count => Ok(Box::new(Selected(index))),
@@ -165,8 +165,7 @@ impl Kernel for Split {
 }
 
 fn interleave(call: &Call<'_>) -> Result<Body, Fault> {
-    let size = call.number_or("block_size", 1..=u64::MAX, 1)?;
-    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let size = call.count("block_size")?;
     Ok(Box::new(move |mut left, _| {
         let mut mixed = Vec::with_capacity(left.iter().map(Bytes::len).sum());
         while !left.is_empty() {

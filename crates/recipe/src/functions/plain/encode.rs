@@ -4,9 +4,10 @@ use bytes::Bytes;
 use data_encoding::{BASE32, BASE64, DecodeKind, Encoding, HEXLOWER, HEXLOWER_PERMISSIVE};
 
 use super::blocks::Blocks;
-use crate::function::{Fault, Kernel, Out, Signature};
-use crate::functions::support::{Begin, add_streamed, signature};
+use crate::function::{Fault, Kernel, Out};
+use crate::functions::kernels::{Begin, add_streamed, signature};
 use crate::registry::Functions;
+use crate::signature::Signature;
 
 pub(super) fn add(functions: &mut Functions) {
     let rows: [(Signature, Begin); 6] = [

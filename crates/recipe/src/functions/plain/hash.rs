@@ -5,9 +5,11 @@ use hmac::{Hmac, Mac};
 use md5::Md5;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-use crate::function::{Arity, Call, Fault, Kernel, Out, Signature};
-use crate::functions::support::{Begin, Streamed, add_streamed, passed, signature, summed};
+use crate::function::{Call, Fault, Kernel, Out};
+use crate::functions::kernels::{Begin, Streamed, add_streamed, passed, signature, summed};
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::{Arity, Signature};
 
 pub(super) fn add(functions: &mut Functions) {
     let rows: [(Signature, Begin); 9] = [
@@ -42,7 +44,7 @@ pub(super) fn add(functions: &mut Functions) {
                 "hmac_sha256/1.0.0",
                 "The HMAC-SHA-256: 32 bytes. The key is part of the recipe, and as secret as that.",
             )
-            .needs("key", "bytes, or hex digits; may be empty")
+            .needs("key", ParamKind::BYTES, "the key; it may be empty")
             .nanos_per_kib(700),
             hmac,
         ),
@@ -64,10 +66,10 @@ fn add_trees(functions: &mut Functions) {
     }));
     functions.add(Streamed(
         signature("chunk_hash/1.0.0", "The SHA-256 digest of every block, one behind the other.")
-            .may("block_size", "bytes of a block: a whole number, 1 or more; 65536 unless said")
+            .may("block_size", ParamKind::POSITIVE, 65536, "the bytes of a block")
             .nanos_per_kib(700),
         |call| {
-            let size = call.number_or("block_size", 1..=u64::MAX, 65536)?;
+            let size = call.number("block_size")?;
             Ok(Box::new(BlockDigests { size, left: size, hasher: Sha256::new(), chunk: Bytes::new() }))
         },
     ));

@@ -3,15 +3,17 @@
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use crate::function::{Call, Fault, Kernel, Signature};
-use crate::functions::support::{Begin, add_streamed, passed, signature};
+use crate::function::{Call, Fault, Kernel};
+use crate::functions::kernels::{Begin, add_streamed, passed, signature};
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::Signature;
 
 pub(super) fn add(functions: &mut Functions) {
     let rows: [(Signature, Begin); 6] = [
         (
             signature("size_limit/1.0.0", "The input as it is; more bytes than max_bytes are an error.")
-                .needs("max_bytes", "a whole number, 0 or more")
+                .needs("max_bytes", ParamKind::NUMBER, "the most bytes of the input")
                 .nanos_per_kib(4),
             size_limit,
         ),
@@ -21,13 +23,13 @@ pub(super) fn add(functions: &mut Functions) {
         ),
         (
             signature("magic_bytes/1.0.0", "The input as it is; another beginning is an error.")
-                .needs("expected", "how it begins: bytes, or hex digits, not empty")
+                .needs("expected", ParamKind::Bytes { least: 1, most: u64::MAX }, "how the input begins")
                 .nanos_per_kib(4),
             magic_bytes,
         ),
         (
             signature("sha256_verify/1.0.0", "The input as it is; another SHA-256 digest is an error.")
-                .needs("expected_hash", "32 bytes, or 64 hex digits")
+                .needs("expected_hash", ParamKind::bytes(32), "the digest")
                 .nanos_per_kib(700),
             |call| {
                 let expected = call.array::<32>("expected_hash")?;
@@ -42,7 +44,7 @@ pub(super) fn add(functions: &mut Functions) {
         ),
         (
             signature("crc32_verify/1.0.0", "The input as it is; another CRC-32 is an error.")
-                .needs("expected_crc32", "4 bytes, or 8 hex digits, most significant first")
+                .needs("expected_crc32", ParamKind::bytes(4), "the CRC-32, most significant byte first")
                 .nanos_per_kib(80),
             |call| {
                 let expected = call.array::<4>("expected_crc32")?;
@@ -60,7 +62,7 @@ pub(super) fn add(functions: &mut Functions) {
                 "caddr_verify/1.0.0",
                 "The input as it is; another address (BLAKE3 digest) is an error.",
             )
-            .needs("expected_caddr", "32 bytes, or 64 hex digits")
+            .needs("expected_caddr", ParamKind::bytes(32), "the address")
             .nanos_per_kib(300),
             |call| {
                 let expected = call.array::<32>("expected_caddr")?;
@@ -77,7 +79,7 @@ pub(super) fn add(functions: &mut Functions) {
 }
 
 fn size_limit(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-    let most = call.number("max_bytes", 0..=u64::MAX)?;
+    let most = call.number("max_bytes")?;
     let see = move |seen: &mut u64, chunk: &[u8]| {
         *seen += chunk.len() as u64;
         match *seen <= most {
@@ -101,9 +103,6 @@ fn non_empty(_: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
 
 fn magic_bytes(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     let expected = call.bytes("expected")?;
-    if expected.is_empty() {
-        return Err(Fault::param("expected", "is empty: every input begins so"));
-    }
     let unlike =
         |expected: &[u8]| Fault::input(0, format!("does not begin with {}", HEXLOWER.encode(expected)));
     let left = expected.clone();

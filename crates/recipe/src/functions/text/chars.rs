@@ -4,7 +4,8 @@ use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 
 use crate::function::{Fault, Kernel, Out};
-use crate::functions::support::{Streamed, changed, signature};
+use crate::functions::kernels::{Streamed, changed, signature};
+use crate::param::ParamKind;
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -53,12 +54,11 @@ pub(super) fn add(functions: &mut Functions) {
             "The input with other line ends. `lf`: each CR LF becomes LF, a CR alone stays. `crlf`: \
              each LF that is not behind a CR gets one.",
         )
-        .needs("target", "`lf` or `crlf`")
+        .needs("target", ParamKind::one_of(&["lf", "crlf"]), "the line ends of the output")
         .nanos_per_kib(400),
         |call| match call.text("target")? {
             "lf" => Ok(Box::new(ToLf { held: false })),
-            "crlf" => Ok(Box::new(ToCrLf { behind: false })),
-            other => Err(Fault::param("target", format!("{other:?} is not `lf` or `crlf`"))),
+            _ => Ok(Box::new(ToCrLf { behind: false })),
         },
     ));
 }

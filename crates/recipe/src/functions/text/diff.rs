@@ -8,10 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 
+use super::text;
 use crate::budget::CallBudget;
-use crate::function::{Arity, Fault};
-use crate::functions::support::{Most, Output, signature, whole};
+use crate::function::Fault;
+use crate::functions::kernels::signature;
+use crate::functions::output::{Most, Output};
 use crate::registry::Functions;
+use crate::signature::Arity;
+use crate::whole::whole;
 
 /// Lines that did not change, around those that did.
 const AROUND: usize = 3;
@@ -20,6 +24,29 @@ const AROUND: usize = 3;
 const NO_END: &[u8] = b"\\ No newline at end of file\n";
 
 pub(super) fn add(functions: &mut Functions) {
+    functions.add(whole(
+        signature(
+            "diff/1.0.0",
+            "What makes the second text out of the first: a unified diff of lines without their ends, with three lines \
+             around each change; two header lines alone if no line differs. Line ends and a final line end are not \
+             compared; 2.0.0 compares bytes.",
+        )
+        .inputs(Arity::exactly(2))
+        .claims(8)
+        .nanos_per_kib(6000)
+        .unlike_deriva(
+            "Of several shortest diffs, another one may be chosen. Inputs with too much in another order are refused, \
+             as by `diff/2.0.0`.",
+        ),
+        |_| {
+            Ok(Box::new(|inputs, budget| {
+                let texts = [text(0, &inputs[0])?, text(1, &inputs[1])?];
+                claim_lines(&inputs, budget)?;
+                let [old, new] = texts.map(|text| text.lines().map(str::as_bytes).collect::<Vec<_>>());
+                unified(&old, &new, Ends::LeftOut, budget)
+            }))
+        },
+    ));
     functions.add(whole(
         signature(
             "diff/2.0.0",
@@ -31,18 +58,36 @@ pub(super) fn add(functions: &mut Functions) {
         .inputs(Arity::exactly(2))
         .claims(8)
         .nanos_per_kib(6000),
-        |_| Ok(Box::new(|inputs, budget| unified(&inputs[0], &inputs[1], budget))),
+        |_| {
+            Ok(Box::new(|inputs, budget| {
+                claim_lines(&inputs, budget)?;
+                let [old, new] = [&inputs[0], &inputs[1]]
+                    .map(|text| text.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
+                unified(&old, &new, Ends::Kept, budget)
+            }))
+        },
     ));
+}
+
+/// What becomes of the ends of lines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// They are part of the lines.
+    Kept,
+    /// They are not compared. Deriva then counts lines from 1 even where there are none.
+    LeftOut,
 }
 
 /// The memory of a line while texts are compared: its place, its number, and the search.
 const PER_LINE: u64 = 400;
 
-fn unified(old: &[u8], new: &[u8], budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
-    let count = |text: &[u8]| memchr::memchr_iter(b'\n', text).count() as u64 + 1;
-    budget.claim((count(old) + count(new)) * PER_LINE)?;
-    let [old, new] = [old, new].map(|text| text.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
-    let changes = changes(&old, &new, budget)?;
+fn claim_lines(texts: &[Bytes], budget: &CallBudget) -> Result<(), Fault> {
+    let count = |text: &Bytes| memchr::memchr_iter(b'\n', text).count() as u64 + 1;
+    budget.claim(texts.iter().map(count).sum::<u64>() * PER_LINE)
+}
+
+fn unified(old: &[&[u8]], new: &[&[u8]], ends: Ends, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
+    let changes = changes(old, new, budget)?;
     budget.check()?;
     let mut made = Output::new(Most::ANY, budget);
     made.write(b"--- a\n+++ b\n")?;
@@ -52,17 +97,17 @@ fn unified(old: &[u8], new: &[u8], budget: &Arc<CallBudget>) -> Result<Bytes, Fa
     for hunk in group_diff_ops(changes, AROUND) {
         let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else { continue };
         let mut header = String::from("@@ -");
-        place(&mut header, first.old_range().start..last.old_range().end);
+        place(&mut header, first.old_range().start..last.old_range().end, ends);
         header.push_str(" +");
-        place(&mut header, first.new_range().start..last.new_range().end);
+        place(&mut header, first.new_range().start..last.new_range().end, ends);
         header.push_str(" @@\n");
         made.write(header.as_bytes())?;
         for change in &hunk {
             match change {
-                DiffOp::Equal { .. } => give(&mut made, b' ', &old[change.old_range()])?,
+                DiffOp::Equal { .. } => give(&mut made, b' ', &old[change.old_range()], ends)?,
                 _ => {
-                    give(&mut made, b'-', &old[change.old_range()])?;
-                    give(&mut made, b'+', &new[change.new_range()])?;
+                    give(&mut made, b'-', &old[change.old_range()], ends)?;
+                    give(&mut made, b'+', &new[change.new_range()], ends)?;
                 }
             }
         }
@@ -70,8 +115,9 @@ fn unified(old: &[u8], new: &[u8], budget: &Arc<CallBudget>) -> Result<Bytes, Fa
     Ok(made.into_bytes())
 }
 
-fn place(header: &mut String, lines: Range<usize>) {
+fn place(header: &mut String, lines: Range<usize>, ends: Ends) {
     let written = match lines.len() {
+        len if ends == Ends::LeftOut => write!(header, "{},{len}", lines.start + 1),
         1 => write!(header, "{}", lines.start + 1),
         // Nothing is behind the line with this number.
         0 => write!(header, "{},0", lines.start),
@@ -80,12 +126,14 @@ fn place(header: &mut String, lines: Range<usize>) {
     written.expect("text takes more text");
 }
 
-fn give(made: &mut Output, mark: u8, lines: &[&[u8]]) -> Result<(), Fault> {
+fn give(made: &mut Output, mark: u8, lines: &[&[u8]], ends: Ends) -> Result<(), Fault> {
     for line in lines {
         made.write(&[mark])?;
         made.write(line)?;
-        if !line.ends_with(b"\n") {
+        if ends == Ends::LeftOut || !line.ends_with(b"\n") {
             made.write(b"\n")?;
+        }
+        if ends == Ends::Kept && !line.ends_with(b"\n") {
             made.write(NO_END)?;
         }
     }

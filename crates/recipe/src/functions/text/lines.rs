@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use super::pattern::{Pattern, REGEX};
 use super::split::{Gap, OfLines, of_lines, shown};
-use crate::function::{Call, Fault, Kernel, Out, Signature};
-use crate::functions::support::{Begin, MAX_BYTES, Streamed, capped, signature};
+use crate::function::{Call, Fault, Kernel, Out};
+use crate::functions::kernels::{Begin, Streamed, signature};
+use crate::functions::output::capped;
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::Signature;
 
 /// What lines are, for all functions that give some.
 const LINES: &str = " The input is UTF-8. Lines end at LF or CR LF, and have at most 16 MiB. They are given with LF \
@@ -24,17 +27,23 @@ pub(super) fn add(functions: &mut Functions) {
         functions.add(Streamed(lined(signature.nanos_per_kib(1000)), begin));
     };
     add(
-        signature("head/1.0.0", "The first lines; what comes behind them is not read.")
-            .needs("n", "how many lines"),
+        signature("head/1.0.0", "The first lines; what comes behind them is not read.").needs(
+            "n",
+            ParamKind::NUMBER,
+            "how many lines",
+        ),
         |call| {
-            let left = call.number("n", 0..=u64::MAX)?;
+            let left = call.number("n")?;
             Ok(of_lines(call, Head { left, gap: Gap::default() }))
         },
     );
     add(
-        signature("nth/1.0.0", "One line; what comes behind it is not read.")
-            .needs("index", "which line, from 0; an error if there are fewer"),
-        |call| Ok(of_lines(call, Nth { index: call.number("index", 0..=u64::MAX)?, found: false })),
+        signature("nth/1.0.0", "One line; what comes behind it is not read.").needs(
+            "index",
+            ParamKind::NUMBER,
+            "which line, from 0; an error if there are fewer",
+        ),
+        |call| Ok(of_lines(call, Nth { index: call.number("index")?, found: false })),
     );
     add(signature("unique/1.0.0", "The lines without those that are as the one before."), |call| {
         let mut before: Option<String> = None;
@@ -51,7 +60,7 @@ pub(super) fn add(functions: &mut Functions) {
             }
         }))
     });
-    let grep = |id, about| signature(id, about).needs("pattern", REGEX).compiles();
+    let grep = |id, about| signature(id, about).needs("pattern", ParamKind::Text, REGEX).compiles();
     add(grep("grep/1.0.0", "The lines that match."), |call| matching(call, true));
     add(grep("grep_invert/1.0.0", "The lines that do not match."), |call| matching(call, false));
     add_changed(functions);
@@ -64,8 +73,8 @@ fn add_changed(functions: &mut Functions) {
     };
     add(
         signature("line_prefix/1.0.0", "The lines, each behind the same text.")
-            .needs("prefix", "the text, before each line")
-            .may("max_bytes", MAX_BYTES),
+            .needs("prefix", ParamKind::Text, "the text before each line")
+            .bounds_output(),
         |call| {
             let prefix = call.text("prefix")?.to_owned();
             let prefixed = each(call, move |_, line, out| {
@@ -92,10 +101,9 @@ fn add_changed(functions: &mut Functions) {
             "truncate_lines/1.0.0",
             "The lines, each cut to a number of bytes; a character that does not fit is left out whole.",
         )
-        .needs("max_line_bytes", "the most bytes of a line, its end not counted"),
+        .needs("max_line_bytes", ParamKind::NUMBER, "the most bytes of a line, its end not counted"),
         |call| {
-            let most = call.number("max_line_bytes", 0..=u64::MAX)?;
-            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            let most = call.count("max_line_bytes")?;
             Ok(each(call, move |_, line, out| out.write(&line.as_bytes()[..line.floor_char_boundary(most)])))
         },
     );

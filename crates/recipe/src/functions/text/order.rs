@@ -11,9 +11,12 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use super::lines::lined;
 use super::text;
 use crate::budget::CallBudget;
-use crate::function::{Call, Fault, Signature};
-use crate::functions::support::{Body, signature, whole};
+use crate::function::{Call, Fault};
+use crate::functions::kernels::signature;
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::Signature;
+use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
     let mut add = |signature: Signature, nanos: u32, begin: fn(&Call<'_>) -> Result<Body, Fault>| {
@@ -27,20 +30,24 @@ pub(super) fn add(functions: &mut Functions) {
             Ok(())
         })
     });
-    add(signature("tail/1.0.0", "The last lines.").needs("n", "how many lines"), 100, |call| {
-        let most = usize::try_from(call.number("n", 0..=u64::MAX)?).unwrap_or(usize::MAX);
-        Ok(Box::new(move |inputs, _| Ok(last_lines(text(0, &inputs[0])?, most).into())))
-    });
+    add(
+        signature("tail/1.0.0", "The last lines.").needs("n", ParamKind::NUMBER, "how many lines"),
+        100,
+        |call| {
+            let most = call.count("n")?;
+            Ok(Box::new(move |inputs, _| Ok(last_lines(text(0, &inputs[0])?, most).into())))
+        },
+    );
     add(
         signature(
             "shuffle/1.0.0",
             "The lines in an order that the seed decides: from the last place to the second, each line changes places \
              with one that ChaCha12 draws, itself included.",
         )
-        .needs("seed", "a whole number, up to 64 bits"),
+        .needs("seed", ParamKind::NUMBER, "the seed of the generator"),
         2000,
         |call| {
-            let seed = call.number("seed", 0..=u64::MAX)?;
+            let seed = call.number("seed")?;
             ordered(move |lines, _| {
                 shuffle(lines, &mut ChaCha12Rng::seed_from_u64(seed));
                 Ok(())
@@ -53,12 +60,11 @@ pub(super) fn add(functions: &mut Functions) {
             "Some of the lines, in their order, as the seed decides: a reservoir, drawn by ChaCha12; all of them if \
              there are no more.",
         )
-        .needs("lines", "how many lines")
-        .needs("seed", "a whole number, up to 64 bits"),
+        .needs("lines", ParamKind::NUMBER, "how many lines")
+        .needs("seed", ParamKind::NUMBER, "the seed of the generator"),
         1000,
         |call| {
-            let (most, seed) = (call.number("lines", 0..=u64::MAX)?, call.number("seed", 0..=u64::MAX)?);
-            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            let (most, seed) = (call.count("lines")?, call.number("seed")?);
             ordered(move |lines, _| {
                 sample(lines, most, &mut ChaCha12Rng::seed_from_u64(seed));
                 Ok(())

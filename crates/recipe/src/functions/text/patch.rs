@@ -2,12 +2,38 @@
 
 use bytes::Bytes;
 
-use super::shown;
-use crate::function::{Arity, Fault};
-use crate::functions::support::{signature, whole};
+use super::{shown, text};
+use crate::budget::CallBudget;
+use crate::function::Fault;
+use crate::functions::kernels::signature;
 use crate::registry::Functions;
+use crate::signature::Arity;
+use crate::whole::whole;
 
 pub(super) fn add(functions: &mut Functions) {
+    functions.add(whole(
+        signature(
+            "patch/1.0.0",
+            "The first text, changed as the second says: a unified diff of one file. Lines are compared without their \
+             ends, and the output has LF between lines and none behind the last; an empty diff changes nothing. The \
+             counts of a header are not checked. 2.0.0 keeps bytes and checks counts.",
+        )
+        .inputs(Arity::exactly(2))
+        .claims(3)
+        .nanos_per_kib(800)
+        .unlike_deriva("A change before line 0, or behind the end, is an error or applied there; Deriva panics."),
+        |_| {
+            Ok(Box::new(|inputs, budget| {
+                let (original, diff) = (text(0, &inputs[0])?, text(1, &inputs[1])?);
+                if diff.is_empty() {
+                    return Ok(inputs[0].clone());
+                }
+                claim_lines(&inputs[0], budget)?;
+                budget.claim(original.len() as u64 + diff.len() as u64)?;
+                patched_lines(original, diff)
+            }))
+        },
+    ));
     functions.add(whole(
         signature(
             "patch/2.0.0",
@@ -18,13 +44,65 @@ pub(super) fn add(functions: &mut Functions) {
         .nanos_per_kib(800),
         |_| {
             Ok(Box::new(|inputs, budget| {
-                // The places of the lines.
-                let lines = memchr::memchr_iter(b'\n', &inputs[0]).count() as u64 + 1;
-                budget.claim(lines * 4 * size_of::<&[u8]>() as u64)?;
+                claim_lines(&inputs[0], budget)?;
                 patched(&inputs[0], &inputs[1])
             }))
         },
     ));
+}
+
+/// Claims memory for the places of the lines.
+fn claim_lines(original: &[u8], budget: &CallBudget) -> Result<(), Fault> {
+    let lines = memchr::memchr_iter(b'\n', original).count() as u64 + 1;
+    budget.claim(lines * 4 * size_of::<&[u8]>() as u64)
+}
+
+/// The lines of a text, changed; the ends of lines do not count.
+fn patched_lines(original: &str, diff: &str) -> Result<Bytes, Fault> {
+    let original: Vec<&str> = original.lines().collect();
+    let (mut at, mut made, mut in_hunk) = (0, Vec::with_capacity(original.len()), false);
+    for (index, line) in diff.lines().enumerate() {
+        let wrong = |problem: String| Fault::input(1, format!("line {}: {problem}", index + 1));
+        if line.starts_with("@@") {
+            let header = || wrong(format!("{} is not `@@ -line,count +line,count @@`", shown(line)));
+            let first = hunk_start(line).ok_or_else(header)?;
+            if first < at || first > original.len() {
+                let allowed = format!("it may begin behind line {at} to {} of the original", original.len());
+                return Err(wrong(format!("the change begins behind line {first}; {allowed}")));
+            }
+            made.extend_from_slice(&original[at..first]);
+            (at, in_hunk) = (first, true);
+            continue;
+        }
+        let (mark, rest) = match line.split_at_checked(1) {
+            _ if !in_hunk => continue,
+            Some((mark, rest)) => (mark, rest),
+            None => (" ", ""),
+        };
+        match mark {
+            "+" => made.push(rest),
+            " " | "-" if original.get(at) == Some(&rest) => {
+                at += 1;
+                if mark == " " {
+                    made.push(rest);
+                }
+            }
+            " " | "-" => {
+                let there = original.get(at).map_or("the end of the original".to_owned(), |line| shown(line));
+                return Err(wrong(format!("{} is not line {}: {there}", shown(rest), at + 1)));
+            }
+            _ => {}
+        }
+    }
+    made.extend_from_slice(&original[at..]);
+    Ok(made.join("\n").into())
+}
+
+/// How many lines are before a change with this header.
+fn hunk_start(header: &str) -> Option<usize> {
+    let (old, _) = header.strip_prefix("@@ -")?.split_once(" +")?;
+    let first: usize = old.split(',').next()?.parse().ok()?;
+    Some(first.saturating_sub(1))
 }
 
 fn patched(original: &[u8], diff: &[u8]) -> Result<Bytes, Fault> {

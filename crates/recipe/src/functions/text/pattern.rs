@@ -43,7 +43,7 @@ const SHORT: usize = 100_000_000;
 const BETWEEN_CHECKS: usize = 1 << 10;
 
 /// A compiled pattern.
-pub(super) struct Pattern {
+pub(in crate::functions) struct Pattern {
     regex: Regex,
     /// States of the automaton: a byte of text costs at most as many steps.
     states: usize,
@@ -52,7 +52,7 @@ pub(super) struct Pattern {
 }
 
 /// The caches of the searches of one call.
-pub(super) struct Caches {
+pub(in crate::functions) struct Caches {
     forward: Cache,
     reverse: Cache,
 }
@@ -64,7 +64,7 @@ impl Pattern {
     }
 
     /// A pattern of the parameter `name`; its memory is claimed.
-    pub(super) fn compile(call: &Call<'_>, name: &str, text: &str) -> Result<Pattern, Fault> {
+    pub(in crate::functions) fn compile(call: &Call<'_>, name: &str, text: &str) -> Result<Pattern, Fault> {
         let wrong = |problem: String| Fault::param(name, problem);
         if text.len() > LENGTH_MOST {
             return Err(wrong(format!("the pattern has {} bytes; it may have {LENGTH_MOST}", text.len())));
@@ -110,12 +110,12 @@ impl Pattern {
     }
 
     /// Caches for searches.
-    pub(super) fn caches(&self) -> Caches {
+    pub(in crate::functions) fn caches(&self) -> Caches {
         Caches { forward: self.forward.create_cache(), reverse: self.reverse.create_cache() }
     }
 
     /// True if the text matches.
-    pub(super) fn is_match(
+    pub(in crate::functions) fn is_match(
         &self,
         caches: &mut Caches,
         text: &str,

@@ -6,11 +6,13 @@ use bytes::Bytes;
 
 use super::pattern::{Pattern, REGEX};
 use super::text;
-use crate::Value;
 use crate::budget::CallBudget;
 use crate::function::{Call, Fault};
-use crate::functions::support::{Body, MAX_BYTES_HELD, Most, Output, signature, unlike, whole};
+use crate::functions::kernels::signature;
+use crate::functions::output::{Most, Output};
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::whole::{Body, whole};
 
 /// What stands for something redacted.
 const REDACTED: &str = "[REDACTED]";
@@ -25,12 +27,13 @@ pub(super) fn add(functions: &mut Functions) {
     let about = "The text with all that matches replaced. The input is UTF-8.";
     for id in ["regex_replace/1.0.0", "replace/1.0.0"] {
         let signature = signature(id, about)
-            .needs("pattern", REGEX)
+            .needs("pattern", ParamKind::Text, REGEX)
             .needs(
                 "replacement",
+                ParamKind::Text,
                 "the text for each match; `$1` and `${name}` stand for groups, `$$` for `$`",
             )
-            .may("max_bytes", MAX_BYTES_HELD)
+            .bounds_held_output()
             .compiles()
             .nanos_per_kib(4000);
         functions.add(whole(signature, replacing));
@@ -42,8 +45,12 @@ pub(super) fn add(functions: &mut Functions) {
     );
     functions.add(whole(
         listed
-            .needs("patterns", "regular expressions in Rust's syntax, with commas between them")
-            .may("max_bytes", MAX_BYTES_HELD)
+            .needs(
+                "patterns",
+                ParamKind::Text,
+                "regular expressions in Rust's syntax, with commas between them",
+            )
+            .bounds_held_output()
             .compiles()
             .nanos_per_kib(5000),
         redacting_in_turn,
@@ -54,8 +61,8 @@ pub(super) fn add(functions: &mut Functions) {
          counts. The input is UTF-8.",
     );
     functions.add(whole(
-        once.needs("patterns", "a list of regular expressions in Rust's syntax")
-            .may("max_bytes", MAX_BYTES_HELD)
+        once.needs("patterns", ParamKind::list(ParamKind::Text, 1), "regular expressions in Rust's syntax")
+            .bounds_held_output()
             .compiles()
             .nanos_per_kib(4000),
         redacting,
@@ -82,19 +89,7 @@ fn redacting_in_turn(call: &Call<'_>) -> Result<Body, Fault> {
 }
 
 fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
-    const ALLOWED: &str = "a list of texts, one or more";
-    let value = &call.params["patterns"];
-    let Value::List(values) = value else { return Err(unlike("patterns", ALLOWED, value)) };
-    let mut texts = Vec::with_capacity(values.len());
-    for value in values {
-        match value {
-            Value::Text(text) => texts.push(text.as_str()),
-            other => return Err(unlike("patterns", ALLOWED, other)),
-        }
-    }
-    if texts.is_empty() {
-        return Err(unlike("patterns", ALLOWED, value));
-    }
+    let texts = call.texts("patterns")?;
     check_patterns(&texts)?;
     // Each alone, so that an error names the pattern that it is in.
     texts.iter().try_for_each(|text| Pattern::check("patterns", text))?;

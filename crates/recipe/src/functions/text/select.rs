@@ -4,8 +4,9 @@ use bytes::Bytes;
 
 use super::split::Lines;
 use crate::function::{Call, Fault, Kernel, Open, Out};
-use crate::functions::support::{Streamed, signature};
+use crate::functions::kernels::{Streamed, signature};
 use crate::functions::text::shown;
+use crate::param::ParamKind;
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -15,7 +16,7 @@ pub(super) fn add(functions: &mut Functions) {
             "Some lines by their numbers, as they are and with their ends; those that are not there are left out, \
              and what comes behind the last one is not read. Lines end at LF, and have at most 16 MiB.",
         )
-        .needs("lines", "numbers and ranges from 1, each behind the one before: `1,3-5,9-`")
+        .needs("lines", ParamKind::Text, "numbers and ranges from 1, each behind the one before: `1,3-5,9-`")
         .nanos_per_kib(600),
         |call| Ok(Box::new(Select { lines: Lines::of(call, 0), ranges: ranges(call)?, at: 0 })),
     ));

@@ -7,9 +7,12 @@ use bytes::Bytes;
 
 use super::lines::lined;
 use super::split::{Gap, Lines};
-use crate::function::{Arity, Call, Fault, Kernel, Open, Out};
-use crate::functions::support::{MAX_BYTES, Streamed, capped, signature};
+use crate::function::{Call, Fault, Kernel, Open, Out};
+use crate::functions::kernels::{Streamed, signature};
+use crate::functions::output::capped;
+use crate::param::ParamKind;
 use crate::registry::Functions;
+use crate::signature::Arity;
 
 /// The memory of an input that is open beside others: its reader, and a chunk that is read ahead.
 const OPEN_INPUT: u64 = 768 << 10;
@@ -23,8 +26,8 @@ pub(super) fn add(functions: &mut Functions) {
         ))
         .inputs(Arity::exactly(2))
         .memory_per_input(OPEN_INPUT)
-        .needs("separator", "the text between two lines")
-        .may("max_bytes", MAX_BYTES)
+        .needs("separator", ParamKind::Text, "the text between two lines")
+        .bounds_output()
         .nanos_per_kib(1000),
         |call| {
             let sides = [Lines::of(call, 0), Lines::of(call, 1)];

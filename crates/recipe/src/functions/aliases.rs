@@ -1,0 +1,242 @@
+//! Deriva's streaming functions, `streaming_NAME/1.0`: other names of the functions here.
+//!
+//! Deriva's work chunk by chunk, so that most of their answers depend on where a value happens to be cut. An alias answers
+//! what the function here answers for the whole value. For values of one chunk (64 KiB) that is Deriva's answer, unless
+//! the row says otherwise.
+
+use std::sync::Arc;
+
+use crate::Value;
+use crate::function::{Call, Fault, Function, Kernel};
+use crate::recipe::{FunctionId, Params};
+use crate::registry::Functions;
+use crate::signature::Signature;
+
+/// A row of the table.
+#[derive(Clone, Copy)]
+struct Row {
+    /// The name behind `streaming_`.
+    name: &'static str,
+    /// The function that it is.
+    function: &'static str,
+    /// Names of parameters: the alias's, and the function's.
+    renamed: &'static [(&'static str, &'static str)],
+    /// Defaults of the alias, by the function's names.
+    defaults: &'static [(&'static str, &'static str)],
+    /// Values that mean something else in Deriva: the parameter, the value, and the way out.
+    refused: &'static [(&'static str, &'static str, &'static str)],
+    /// It takes other parameters, and ignores them.
+    ignores: bool,
+    /// Where Deriva's answer is another one.
+    unlike: &'static str,
+}
+
+const fn row(name: &'static str, function: &'static str, unlike: &'static str) -> Row {
+    Row { name, function, renamed: &[], defaults: &[], refused: &[], ignores: false, unlike }
+}
+
+/// A function that passes its input on, whatever it does with time and chunks.
+const fn passing(name: &'static str) -> Row {
+    Row { ignores: true, ..row(name, "identity/1.0.0", TIMING) }
+}
+
+const WHOLE: &str = "";
+const CHUNKED: &str = "Deriva's answer is made of those for its chunks of 64 KiB.";
+const TIMING: &str =
+    "Only the bytes are Deriva's; there are no chunks and no waits here, so parameters say nothing.";
+const LINE_ENDS: &str = "Lines have LF between them and none behind the last.";
+
+const ROWS: [Row; 71] = [
+    row("identity", "identity/1.0.0", WHOLE),
+    row("uppercase", "uppercase/1.0.0", "Deriva changes letters chunk by chunk."),
+    row("lowercase", "lowercase/1.0.0", WHOLE),
+    row("reverse", "reverse/1.0.0", "Deriva reverses each of its chunks of 64 KiB by itself."),
+    row("base64_encode", "base64_encode/1.0.0", CHUNKED),
+    row("base64_decode", "base64_decode/1.0.0", CHUNKED),
+    Row { defaults: &[("key", "255")], ..row("xor", "xor/1.0.0", WHOLE) },
+    row("compress", "compress/1.0.0", CHUNKED),
+    row("decompress", "decompress/1.0.0", CHUNKED),
+    row("sha256", "sha256/1.0.0", WHOLE),
+    row("byte_count", "byte_count/1.0.0", WHOLE),
+    row("checksum", "crc32/1.0.0", WHOLE),
+    row("concat", "concat/1.0.0", WHOLE),
+    Row { defaults: &[("block_size", "65536")], ..row("interleave", "interleave/1.0.0", INTERLEAVED) },
+    Row { defaults: &[("block_size", "65536")], ..row("zip_concat", "interleave/1.0.0", INTERLEAVED) },
+    passing("chunk_resizer"),
+    row("take", "take/1.0.0", WHOLE),
+    row("skip", "skip/1.0.0", WHOLE),
+    row("repeat", "repeat/1.0.0", WHOLE),
+    row("encrypt", "encrypt/1.0.0", WHOLE),
+    row("decrypt", "decrypt/1.0.0", WHOLE),
+    row("hmac", "hmac_sha256/1.0.0", WHOLE),
+    row("md5", "md5/1.0.0", WHOLE),
+    row("sha512", "sha512/1.0.0", WHOLE),
+    row("blake3", "blake3/1.0.0", WHOLE),
+    Row {
+        refused: &[("patterns", "default", "Deriva's own patterns are not known here; write them out")],
+        ..row("redact", "redact/1.0.0", "Deriva looks at one line after the other; `default` is an error.")
+    },
+    row("hex_encode", "hex_encode/1.0.0", WHOLE),
+    row("hex_decode", "hex_decode/1.0.0", WHOLE),
+    row("utf8_validate", "utf8_validate/1.0.0", WHOLE),
+    Row { defaults: &[("target", "lf")], ..row("line_ending", "line_ending/1.0.0", WHOLE) },
+    row("json_pretty_print", "pretty_json/1.0.0", WHOLE),
+    row("json_minify", "minify_json/1.0.0", WHOLE),
+    row("json_lines", "json_lines/1.0.0", LINE_ENDS),
+    row("base32_encode", "base32_encode/1.0.0", CHUNKED),
+    row("base32_decode", "base32_decode/1.0.0", CHUNKED),
+    row("min_max", "min_max/1.0.0", "Of no bytes, this is an error; Deriva answers two bytes."),
+    row("histogram", "histogram/1.0.0", WHOLE),
+    row("zstd_compress", "zstd_compress/1.0.0", CHUNKED),
+    row("zstd_decompress", "zstd_decompress/1.0.0", CHUNKED),
+    row("lz4_compress", "lz4_compress/1.0.0", CHUNKED),
+    row("lz4_decompress", "lz4_decompress/1.0.0", CHUNKED),
+    row("snappy_compress", "snappy_compress/1.0.0", CHUNKED),
+    row("snappy_decompress", "snappy_decompress/1.0.0", CHUNKED),
+    Row { defaults: &[("quality", "4")], ..row("brotli_compress", "brotli_compress/1.0.0", CHUNKED) },
+    row("brotli_decompress", "brotli_decompress/1.0.0", CHUNKED),
+    row("trim", "trim/1.0.0", CHUNKED),
+    passing("rate_limit"),
+    passing("delay"),
+    passing("timeout"),
+    passing("retry"),
+    passing("tee"),
+    passing("broadcast"),
+    passing("batch"),
+    row(
+        "merge",
+        "concat/1.0.0",
+        "Deriva mixes chunks in the order they arrive; here, inputs follow each other.",
+    ),
+    row("json_validate", "json_validate/1.0.0", WHOLE),
+    row("schema_validate", "schema_validate/1.0.0", "Deriva's checks types, required names and enums only."),
+    row("magic_bytes", "magic_bytes/1.0.0", WHOLE),
+    row("size_limit", "size_limit/1.0.0", WHOLE),
+    row("checksum_verify", "crc32_verify/1.0.0", WHOLE),
+    row("sha256_verify", "sha256_verify/1.0.0", WHOLE),
+    row("non_empty", "non_empty/1.0.0", WHOLE),
+    row("prefix", "prefix/1.0.0", WHOLE),
+    row("suffix", "suffix/1.0.0", WHOLE),
+    row("line_prefix", "line_prefix/1.0.0", LINE_ENDS),
+    Row { refused: &[("invert", "true", "use `grep_invert/1.0.0`")], ..row("grep", "grep/1.0.0", LINE_ENDS) },
+    Row {
+        defaults: &[("max_line_bytes", "1024")],
+        ..row("truncate_lines", "truncate_lines/1.0.0", LINE_ENDS)
+    },
+    Row { defaults: &[("to", "utf-8")], ..row("charset_convert", "charset_convert/1.0.0", WHOLE) },
+    Row {
+        renamed: &[("expected_caddr", "expected_hash")],
+        ..row("caddr_verify", "sha256_verify/1.0.0", WHOLE)
+    },
+    row("sum", "sum/1.0.0", "A line that is not a number is an error; Deriva leaves it out."),
+    row("average", "average/1.0.0", "A line that is not a number is an error; Deriva leaves it out."),
+    row("entropy", "entropy/1.0.0", WHOLE),
+];
+
+const INTERLEAVED: &str = "Blocks have 65536 bytes unless said; Deriva takes its chunks as they are.";
+
+/// Bitwise functions with Deriva's defaults.
+const BITWISE: [Row; 4] = [
+    Row { defaults: &[("mask", "255")], ..row("bitwise_and", "bitwise_and/1.0.0", WHOLE) },
+    Row { defaults: &[("mask", "0")], ..row("bitwise_or", "bitwise_or/1.0.0", WHOLE) },
+    row("bitwise_not", "bitwise_not/1.0.0", WHOLE),
+    Row { defaults: &[("word_size", "2")], ..row("byte_swap", "byte_swap/1.0.0", CHUNKED) },
+];
+
+/// Deriva's streaming functions that are not here, and why: the names behind `streaming_`.
+#[cfg(test)]
+pub(super) const NOT_HERE: [(&str, &[&str]); 4] = [
+    (
+        "their answer depends on where Deriva cuts a value into chunks",
+        &[
+            "filter",
+            "sample",
+            "head",
+            "tail",
+            "deduplicate",
+            "sort",
+            "unique",
+            "partition",
+            "merkle_tree",
+            "chunk_hash",
+            "rolling_hash",
+            "aead_encrypt",
+            "aead_decrypt",
+            "pad",
+        ],
+    ),
+    ("their answer depends on time", &["debounce"]),
+    (
+        "they are other functions than the batch ones of the same name, and there is none here that does the same",
+        &[
+            "line_count",
+            "word_count",
+            "csv_to_json",
+            "caddr_embed",
+            "diff",
+            "patch",
+            "content_type",
+            "tee_count",
+        ],
+    ),
+    (
+        "they replace line by line, and take a text for literal or for a pattern by its characters",
+        &["replace", "sed"],
+    ),
+];
+
+pub(super) fn add(functions: &mut Functions) {
+    for row in ROWS.iter().chain(&BITWISE) {
+        let id = row.function.parse().expect("the ids in the table are `name/version`");
+        let function = Arc::clone(functions.get(&id).expect("an alias is of a function that is here"));
+        functions.add(Alias { signature: row.signature(function.signature()), row: *row, function });
+    }
+}
+
+impl Row {
+    /// The alias's name of a parameter.
+    fn name_of<'a>(&self, param: &'a str) -> &'a str {
+        self.renamed.iter().find(|(_, name)| *name == param).map_or(param, |(alias, _)| alias)
+    }
+
+    fn signature(&self, function: &Signature) -> Signature {
+        let mut signature = function.clone();
+        signature.id = FunctionId::new(format!("streaming_{}", self.name), "1.0");
+        signature.about = format!("`{}` under another name.", self.function).into();
+        signature.unlike_deriva = self.unlike.into();
+        signature.other_params |= self.ignores;
+        for param in &mut signature.params {
+            if let Some((_, default)) = self.defaults.iter().find(|(name, _)| *name == param.name) {
+                param.default = Some(Value::from(*default));
+            }
+            param.name = self.name_of(&param.name).to_owned().into();
+        }
+        signature
+    }
+}
+
+struct Alias {
+    signature: Signature,
+    row: Row,
+    function: Arc<dyn Function>,
+}
+
+impl Function for Alias {
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+        for (name, value, way_out) in self.row.refused {
+            if call.given().get(*name) == Some(&Value::from(*value)) {
+                return Err(Fault::param(name, format!("{value:?} is not taken: {way_out}")));
+            }
+        }
+        let mut params = Params::new();
+        for param in &self.function.signature().params {
+            let value = call.value(self.row.name_of(&param.name))?;
+            params.insert(param.name.to_string(), value.clone());
+        }
+        self.function.begin(&Call::new(self.function.signature(), &params, call.sizes, call.budget))
+    }
+}

@@ -1,0 +1,72 @@
+//! Where the content of an input cuts it into blocks.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::budget::CallBudget;
+use crate::function::Fault;
+use crate::functions::kernels::signature;
+use crate::functions::output::{Most, Output};
+use crate::param::ParamKind;
+use crate::registry::Functions;
+use crate::whole::whole;
+
+/// The fewest and the most bytes of a block.
+const LEAST: usize = 2048;
+const MOST: usize = 65_536;
+
+/// A block ends where these bits of the hash are zero.
+const MASK: u64 = (1 << 13) - 1;
+
+/// The base of the rolling hash.
+const BASE: u64 = 31;
+
+/// Bytes between two looks at the budget.
+const BETWEEN_CHECKS: usize = 1 << 20;
+
+pub(super) fn add(functions: &mut Functions) {
+    let about = "The offsets where the content cuts the input into blocks, as a JSON list from 0 to the length. A block \
+                 has 2048 to 65536 bytes and ends where the low 13 bits of a rolling hash (base 31, 64 bits) over the \
+                 last window_size bytes are zero. The hash begins anew at each cut, so blocks do not line up again \
+                 behind a cut at 65536 bytes.";
+    functions.add(whole(
+        signature("dedup_analyze/1.0.0", about)
+            .may("window_size", ParamKind::NUMBER, 48, "the bytes that the hash looks at")
+            .nanos_per_kib(1500)
+            .unlike_deriva(
+                "The rule is the one that is known of Deriva's; offsets were not compared with Deriva's own.",
+            ),
+        |call| {
+            let window = call.count("window_size")?;
+            Ok(Box::new(move |inputs, budget| cuts(&inputs[0], window, budget)))
+        },
+    ));
+}
+
+fn cuts(input: &[u8], window: usize, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
+    let mut made = Output::new(Most::ANY, budget);
+    made.write(b"[0")?;
+    // A window that is longer than any input in memory is never left by a byte.
+    let leaving = u32::try_from(window).map_or(0, |window| BASE.wrapping_pow(window));
+    let (mut start, mut hash) = (0, 0_u64);
+    for (at, byte) in input.iter().enumerate() {
+        if at % BETWEEN_CHECKS == 0 {
+            budget.check()?;
+        }
+        hash = hash.wrapping_mul(BASE).wrapping_add(u64::from(*byte));
+        if let Some(left) = at.checked_sub(window) {
+            hash = hash.wrapping_sub(u64::from(input[left]).wrapping_mul(leaving));
+        }
+        let len = at + 1 - start;
+        if len == MOST || (len >= LEAST && hash & MASK == 0) {
+            (start, hash) = (at + 1, 0);
+            made.write(format!(",{start}").as_bytes())?;
+        }
+    }
+    if start < input.len() {
+        made.write(format!(",{}", input.len()).as_bytes())?;
+    }
+    made.write(b"]")?;
+    Ok(made.into_bytes())
+}

@@ -1,0 +1,250 @@
+//! Messages are measured before they are decoded: a few bytes on the wire can be a hundred times as many in memory.
+
+use std::any::TypeId;
+use std::marker::PhantomData;
+
+use anabranch_text::size;
+use bytes::{Buf, Bytes};
+use prost::Message;
+use prost::encoding::{WireType, decode_key, decode_varint};
+use tonic::codec::{Codec, DecodeBuf, Decoder};
+use tonic::{Code, Status};
+use tonic_prost::ProstCodec;
+
+use crate::proto::recipes as proto;
+
+/// The most memory that the values of one decoded message take, as far as they are not the bytes of the message.
+pub(crate) const DECODED_MOST: usize = 48 << 20;
+
+/// The codec of all calls: that of prost, behind the measure.
+pub(crate) struct MeasuredCodec<T, U>(PhantomData<(T, U)>);
+
+impl<T, U> Default for MeasuredCodec<T, U> {
+    fn default() -> MeasuredCodec<T, U> {
+        MeasuredCodec(PhantomData)
+    }
+}
+
+impl<T, U> Codec for MeasuredCodec<T, U>
+where
+    T: Message + Send + 'static,
+    U: Message + Default + Send + 'static,
+{
+    type Encode = T;
+    type Decode = U;
+    type Encoder = <ProstCodec<T, U> as Codec>::Encoder;
+    type Decoder = MeasuredDecoder<U>;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        ProstCodec::<T, U>::default().encoder()
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        MeasuredDecoder(PhantomData)
+    }
+}
+
+/// Decodes messages that are not too large in memory.
+pub(crate) struct MeasuredDecoder<U>(PhantomData<U>);
+
+impl<U: Message + Default + 'static> Decoder for MeasuredDecoder<U> {
+    type Item = U;
+    type Error = Status;
+
+    fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
+        let len = message.remaining();
+        read(message.copy_to_bytes(len)).map(Some)
+    }
+}
+
+/// Reads a message.
+fn read<U: Message + Default + 'static>(message: Bytes) -> Result<U, Status> {
+    let shape = if TypeId::of::<U>() == TypeId::of::<proto::AddRequest>() { &ADD } else { &FLAT };
+    let mut left = DECODED_MOST;
+    if shape.measure(&message, 0, &mut left).is_none() {
+        let most = size::format(DECODED_MOST as u64);
+        let message =
+            format!("the message has more values than fit into {most} of memory; send it in several calls");
+        return Err(Status::new(Code::OutOfRange, message));
+    }
+    U::decode(message).map_err(|error| Status::internal(error.to_string()))
+}
+
+/// What a message has inside.
+struct Shape {
+    /// Bytes of each field, or of each element of a repeated one: such a list grows by doubling.
+    field: usize,
+    /// Bytes of the first entry of a map, which takes a whole node of a B-tree.
+    first_entry: usize,
+    /// The fields that are messages, by number.
+    inside: &'static [(u32, &'static Shape)],
+}
+
+/// A message of plain fields.
+static FLAT: Shape = Shape { field: 96, first_entry: 0, inside: &[] };
+
+static ADD: Shape = Shape { field: 3 * size_of::<proto::Draft>(), first_entry: 0, inside: &[(1, &DRAFT)] };
+static DRAFT: Shape = Shape { field: 160, first_entry: ENTRY_NODE, inside: &[(1, &FLAT), (3, &ENTRY)] };
+static ENTRY: Shape = Shape { field: 100, first_entry: 0, inside: &[(2, &VALUE)] };
+static VALUE: Shape = Shape { field: 0, first_entry: 0, inside: &[(6, &LIST), (7, &MAP)] };
+static LIST: Shape = Shape { field: 3 * size_of::<proto::Value>(), first_entry: 0, inside: &[(1, &VALUE)] };
+static MAP: Shape = Shape { field: 160, first_entry: ENTRY_NODE, inside: &[(1, &ENTRY)] };
+
+/// A node of a map of values.
+const ENTRY_NODE: usize = 12 * (size_of::<String>() + size_of::<proto::Value>());
+
+/// The decoder goes no deeper.
+const DEPTH_MOST: usize = 100;
+
+impl Shape {
+    /// Takes the memory of a message from what is left; nothing if that is not enough. What is not a message is the
+    /// decoder's to refuse.
+    fn measure(&self, mut message: &[u8], depth: usize, left: &mut usize) -> Option<()> {
+        let mut has_entries = false;
+        while !message.is_empty() && depth < DEPTH_MOST {
+            let Ok((number, wire)) = decode_key(&mut message) else { return Some(()) };
+            *left = left.checked_sub(self.field)?;
+            let len = match wire {
+                WireType::Varint => match decode_varint(&mut message) {
+                    Ok(_) => 0,
+                    Err(_) => return Some(()),
+                },
+                WireType::LengthDelimited => match decode_varint(&mut message) {
+                    Ok(len) => usize::try_from(len).unwrap_or(usize::MAX),
+                    Err(_) => return Some(()),
+                },
+                WireType::SixtyFourBit => 8,
+                WireType::ThirtyTwoBit => 4,
+                WireType::StartGroup | WireType::EndGroup => 0,
+            };
+            let Some((field, rest)) = message.split_at_checked(len) else { return Some(()) };
+            message = rest;
+            let Some((_, shape)) = self.inside.iter().find(|(inside, _)| *inside == number) else { continue };
+            if std::ptr::eq(*shape, &ENTRY) && !std::mem::replace(&mut has_entries, true) {
+                *left = left.checked_sub(self.first_entry)?;
+            }
+            shape.measure(field, depth + 1, left)?;
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use prost::encoding::encode_varint;
+    use proto::value::Kind;
+
+    use super::*;
+    use crate::allocated::peak_of;
+
+    /// The bytes of a field with bytes.
+    fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
+        let mut field = Vec::with_capacity(bytes.len() + 12);
+        encode_varint(u64::from(number << 3 | 2), &mut field);
+        encode_varint(bytes.len() as u64, &mut field);
+        field.extend_from_slice(bytes);
+        field
+    }
+
+    /// A recipe with one parameter.
+    fn recipe_with(value: &[u8]) -> Vec<u8> {
+        let entry = [field(1, b"a"), field(2, value)].concat();
+        field(1, &field(3, &entry))
+    }
+
+    const MESSAGE: usize = 16 << 20;
+
+    #[test]
+    fn a_hostile_message_is_refused_before_it_is_decoded() {
+        let empty = |number: u32| field(number, b"").repeat(MESSAGE / 2);
+        let entries: Vec<u8> =
+            (0..MESSAGE as u32 / 12).flat_map(|at| field(1, &field(1, &at.to_be_bytes()))).collect();
+        let hostile = [
+            ("a list of nothing", recipe_with(&field(6, &empty(1)))),
+            (
+                "a list of maps",
+                recipe_with(&field(6, &field(1, &field(7, &field(1, b""))).repeat(MESSAGE / 6))),
+            ),
+            ("a map", recipe_with(&field(7, &entries))),
+            ("recipes", empty(1)),
+            ("inputs", field(1, &empty(2))),
+            (
+                "parameters",
+                field(
+                    1,
+                    &(0..MESSAGE as u32 / 12)
+                        .flat_map(|at| field(3, &field(1, &at.to_be_bytes())))
+                        .collect::<Vec<u8>>(),
+                ),
+            ),
+        ];
+        for (what, message) in hostile {
+            assert!(message.len() > MESSAGE / 2, "{what}");
+            let message = Bytes::from(message);
+            let (read, peak) = peak_of(|| read::<proto::AddRequest>(message.clone()));
+            assert_eq!(read.unwrap_err().code(), Code::OutOfRange, "{what}");
+            assert!(peak < 1 << 10, "{what}: {peak} bytes");
+        }
+        let targets = Bytes::from(empty(1));
+        let (refused, peak) = peak_of(|| read::<proto::GetManyRequest>(targets.clone()));
+        assert_eq!(refused.unwrap_err().code(), Code::OutOfRange);
+        assert!(peak < 1 << 10, "{peak} bytes");
+        let inputs = Bytes::from(empty(3));
+        let refused = read::<crate::proto::deriva::PutRecipeRequest>(inputs).unwrap_err();
+        assert_eq!(
+            refused.message(),
+            "the message has more values than fit into 48 MiB of memory; send it in several calls"
+        );
+    }
+
+    /// What is let through takes no more than the bound.
+    #[test]
+    fn a_decoded_message_takes_no_more_than_was_measured() {
+        let value = |kind| proto::Value { kind: Some(kind) };
+        let ints = |count: i64| proto::List { values: (0..count).map(|at| value(Kind::Int(at))).collect() };
+        let map = |count: u32| proto::Map {
+            values: (0..count)
+                .map(|at| {
+                    (
+                        at.to_string(),
+                        value(Kind::Map(proto::Map {
+                            values: BTreeMap::from([(String::new(), value(Kind::Bool(true)))]),
+                        })),
+                    )
+                })
+                .collect(),
+        };
+        let draft = |kind| proto::Draft {
+            function: Some(proto::FunctionId { name: "template".to_owned(), version: "1".to_owned() }),
+            inputs: vec![proto::Input { of: Some(proto::input::Of::Earlier(0)) }],
+            params: BTreeMap::from([("values".to_owned(), value(kind))]),
+        };
+        for drafts in [
+            vec![draft(Kind::List(ints(300_000)))],
+            vec![draft(Kind::Map(map(30_000)))],
+            vec![draft(Kind::Bool(true)); 20_000],
+        ] {
+            let count = drafts.len();
+            let message = Bytes::from(proto::AddRequest { drafts, unknown_function: 0 }.encode_to_vec());
+            let mut left = usize::MAX;
+            ADD.measure(&message, 0, &mut left).unwrap();
+            let (decoded, peak) = peak_of(|| read::<proto::AddRequest>(message.clone()));
+            assert_eq!(decoded.unwrap().drafts.len(), count);
+            let measured = (usize::MAX - left) as i64;
+            assert!(peak <= measured + message.len() as i64, "{peak} bytes, measured {measured}");
+            assert!(measured < 6 * peak, "{measured} is far from {peak} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_by_the_decoder() {
+        for broken in [&b"\xff"[..], b"\x0a\x05a", b"\x0b", &[0x0a, 0x80, 0x80]] {
+            assert_eq!(
+                read::<proto::AddRequest>(Bytes::copy_from_slice(broken)).unwrap_err().code(),
+                Code::Internal
+            );
+        }
+    }
+}
