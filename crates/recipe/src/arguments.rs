@@ -140,5 +140,5 @@ impl<'a> Arguments<'a> {
 
 /// The fault of a call that lacks a parameter.
 pub(crate) fn missing(param: &Param) -> Fault {
-    Fault::param(&param.name, format!("missing: {}, {}", param.kind, param.about))
+    Fault::param(&param.name, format!("missing: {} ({})", param.kind, param.about))
 }

@@ -53,7 +53,8 @@
 //! let quoted = Recipe::new(FunctionId::new("quote", "1"), vec![text]);
 //! let address = blocking.add(&quoted.clone().with("depth", 2), UnknownFunction::Refuse)?.address;
 //! assert_eq!(blocking.get(&address, &Get::default())?, "''sea''");
-//! let refused = blocking.add(&quoted.with("depth", 10), UnknownFunction::Refuse).unwrap_err();
+//! let address = blocking.add(&quoted.with("depth", 10), UnknownFunction::Refuse)?.address;
+//! let refused = blocking.get(&address, &Get::default()).unwrap_err();
 //! assert!(refused.to_string().contains("parameter `depth`: 10 is not a whole number, 1 to 9"), "{refused}");
 //! # Ok::<(), anabranch_recipe::Error>(())
 //! ```

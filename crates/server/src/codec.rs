@@ -63,7 +63,8 @@ fn read<U: Message + Default + 'static>(message: Bytes) -> Result<U, Status> {
     let mut left = DECODED_MOST;
     if shape.measure(&message, 0, &mut left).is_none() {
         let most = size::format(DECODED_MOST as u64);
-        let message = format!("the message has more values than fit into {most} of memory; send it in several calls");
+        let message =
+            format!("the message has more values than fit into {most} of memory; send it in several calls");
         return Err(Status::new(Code::OutOfRange, message));
     }
     U::decode(message).map_err(|error| Status::internal(error.to_string()))
@@ -158,14 +159,26 @@ mod tests {
     #[test]
     fn a_hostile_message_is_refused_before_it_is_decoded() {
         let empty = |number: u32| field(number, b"").repeat(MESSAGE / 2);
-        let entries: Vec<u8> = (0..MESSAGE as u32 / 12).flat_map(|at| field(1, &field(1, &at.to_be_bytes()))).collect();
+        let entries: Vec<u8> =
+            (0..MESSAGE as u32 / 12).flat_map(|at| field(1, &field(1, &at.to_be_bytes()))).collect();
         let hostile = [
             ("a list of nothing", recipe_with(&field(6, &empty(1)))),
-            ("a list of maps", recipe_with(&field(6, &field(1, &field(7, &field(1, b""))).repeat(MESSAGE / 6)))),
+            (
+                "a list of maps",
+                recipe_with(&field(6, &field(1, &field(7, &field(1, b""))).repeat(MESSAGE / 6))),
+            ),
             ("a map", recipe_with(&field(7, &entries))),
             ("recipes", empty(1)),
             ("inputs", field(1, &empty(2))),
-            ("parameters", field(1, &(0..MESSAGE as u32 / 12).flat_map(|at| field(3, &field(1, &at.to_be_bytes()))).collect::<Vec<u8>>())),
+            (
+                "parameters",
+                field(
+                    1,
+                    &(0..MESSAGE as u32 / 12)
+                        .flat_map(|at| field(3, &field(1, &at.to_be_bytes())))
+                        .collect::<Vec<u8>>(),
+                ),
+            ),
         ];
         for (what, message) in hostile {
             assert!(message.len() > MESSAGE / 2, "{what}");
@@ -180,7 +193,10 @@ mod tests {
         assert!(peak < 1 << 10, "{peak} bytes");
         let inputs = Bytes::from(empty(3));
         let refused = read::<crate::proto::deriva::PutRecipeRequest>(inputs).unwrap_err();
-        assert_eq!(refused.message(), "the message has more values than fit into 48 MiB of memory; send it in several calls");
+        assert_eq!(
+            refused.message(),
+            "the message has more values than fit into 48 MiB of memory; send it in several calls"
+        );
     }
 
     /// What is let through takes no more than the bound.
@@ -189,7 +205,16 @@ mod tests {
         let value = |kind| proto::Value { kind: Some(kind) };
         let ints = |count: i64| proto::List { values: (0..count).map(|at| value(Kind::Int(at))).collect() };
         let map = |count: u32| proto::Map {
-            values: (0..count).map(|at| (at.to_string(), value(Kind::Map(proto::Map { values: BTreeMap::from([(String::new(), value(Kind::Bool(true)))]) })))).collect(),
+            values: (0..count)
+                .map(|at| {
+                    (
+                        at.to_string(),
+                        value(Kind::Map(proto::Map {
+                            values: BTreeMap::from([(String::new(), value(Kind::Bool(true)))]),
+                        })),
+                    )
+                })
+                .collect(),
         };
         let draft = |kind| proto::Draft {
             function: Some(proto::FunctionId { name: "template".to_owned(), version: "1".to_owned() }),
@@ -216,7 +241,10 @@ mod tests {
     #[test]
     fn what_is_no_message_is_refused_by_the_decoder() {
         for broken in [&b"\xff"[..], b"\x0a\x05a", b"\x0b", &[0x0a, 0x80, 0x80]] {
-            assert_eq!(read::<proto::AddRequest>(Bytes::copy_from_slice(broken)).unwrap_err().code(), Code::Internal);
+            assert_eq!(
+                read::<proto::AddRequest>(Bytes::copy_from_slice(broken)).unwrap_err().code(),
+                Code::Internal
+            );
         }
     }
 }

@@ -106,7 +106,11 @@ fn text(signature: &Signature) -> String {
     if signature.other_params {
         text.push_str("    and any others\n");
     }
-    text.push_str(&format!("  memory: {}; cost: {}\n", signature.memory_in_words(), signature.cost_in_words()));
+    text.push_str(&format!(
+        "  memory: {}; cost: {}\n",
+        signature.memory_in_words(),
+        signature.cost_in_words()
+    ));
     if !signature.unlike_deriva.is_empty() {
         text.push_str(&format!("  unlike Deriva: {}\n", signature.unlike_deriva));
     }

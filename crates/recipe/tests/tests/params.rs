@@ -75,16 +75,17 @@ fn what_a_declaration_does_not_allow_is_refused() {
         params.push((name, value));
         assert_eq!(shown(&params), format!("parameter `{name}`: {problem}"));
     }
-    assert_eq!(shown(&[]), "parameter `count`: missing: a whole number, -5 to 5, how many");
+    assert_eq!(shown(&[]), "parameter `count`: missing: a whole number, -5 to 5 (how many)");
 }
 
-/// A recipe with a wrong parameter is refused when it is added, before anything is computed.
+/// A recipe with a wrong parameter fails before its input is read.
 #[tokio::test]
-async fn a_recipe_is_checked_when_it_is_added() {
+async fn a_recipe_is_checked_before_it_is_computed() {
     let executor = Executor::in_memory(Functions::builtin()).unwrap();
     let leaf = executor.put("abc").await.unwrap().address;
     let take = |bytes: Value| Recipe::new(FunctionId::new("take", "1.0.0"), vec![leaf]).with("bytes", bytes);
-    let refused = executor.add(&take(true.into()), UnknownFunction::Refuse).await.unwrap_err();
+    let wrong = executor.add(&take(true.into()), UnknownFunction::Refuse).await.unwrap().address;
+    let Err(refused) = executor.get(&wrong, &Get::default()).await else { panic!("it takes a number") };
     assert!(refused.to_string().contains("parameter `bytes`: true is not a whole number"), "{refused}");
     let added: Address = executor.add(&take(2.into()), UnknownFunction::Refuse).await.unwrap().address;
     let got = executor.get(&added, &Get::default()).await.unwrap();

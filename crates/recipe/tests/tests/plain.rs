@@ -14,7 +14,12 @@ fn bytes_are_changed() {
         ("concat/1.0.0", &[b"a", b"", b"bc"], &[], "abc"),
         ("xor/1.0.0", &[b"abc"], &[("key", "32")], "ABC"),
         ("xor/1.0.0", &[b"abc"], &[("key", "+032")], "ABC"),
-        ("xor/1.0.0", &[b"abc"], &[], "! parameter `key`: missing: a whole number, 0 to 255"),
+        (
+            "xor/1.0.0",
+            &[b"abc"],
+            &[],
+            "! parameter `key`: missing: a whole number, 0 to 255 (the other operand)",
+        ),
         (
             "xor/1.0.0",
             &[b"a"],

@@ -168,7 +168,7 @@ fn replacements() {
     };
     assert_eq!(redact(&[r"\d{2,3}", "RED"], "tel 123, RED"), "tel [REDACTED], [REDACTED]");
     assert_eq!(redact(&["(?i)a", "B"], "aAbB"), "[REDACTED][REDACTED]b[REDACTED]");
-    assert!(redact(&[], "a").starts_with("! parameter `patterns`: a list is not"));
+    assert!(redact(&[], "a").starts_with("! parameter `patterns`: a list of 0 is not"));
     assert!(redact(&["a", ""], "a").starts_with("! parameter `patterns`: an empty pattern"));
     assert!(redact(&["(?x)a # b", "c"], "a").starts_with("! parameter `patterns`: regex parse error"));
 }

@@ -734,7 +734,7 @@ pub struct UsageReply {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FunctionsRequest {}
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Param {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
@@ -742,6 +742,94 @@ pub struct Param {
     pub about: ::prost::alloc::string::String,
     #[prost(bool, tag = "3")]
     pub needed: bool,
+    #[prost(message, optional, tag = "4")]
+    pub kind: ::core::option::Option<ParamKind>,
+    /// Not set: a call must give it.
+    #[prost(message, optional, tag = "5")]
+    pub default: ::core::option::Option<Value>,
+}
+/// The values that a parameter may have.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ParamKind {
+    #[prost(enumeration = "param_kind::Form", tag = "1")]
+    pub form: i32,
+    /// Bounds of a number, or of the number of bytes or elements, in decimal digits.
+    #[prost(string, tag = "2")]
+    pub least: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub most: ::prost::alloc::string::String,
+    /// The texts of one of several.
+    #[prost(string, repeated, tag = "4")]
+    pub texts: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The elements of a list.
+    #[prost(message, optional, boxed, tag = "5")]
+    pub of: ::core::option::Option<::prost::alloc::boxed::Box<ParamKind>>,
+}
+/// Nested message and enum types in `ParamKind`.
+pub mod param_kind {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Form {
+        Unspecified = 0,
+        Text = 1,
+        OneOf = 2,
+        TextOrBytes = 3,
+        Int = 4,
+        Float = 5,
+        Bool = 6,
+        Bytes = 7,
+        Names = 8,
+        List = 9,
+        Map = 10,
+    }
+    impl Form {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "FORM_UNSPECIFIED",
+                Self::Text => "FORM_TEXT",
+                Self::OneOf => "FORM_ONE_OF",
+                Self::TextOrBytes => "FORM_TEXT_OR_BYTES",
+                Self::Int => "FORM_INT",
+                Self::Float => "FORM_FLOAT",
+                Self::Bool => "FORM_BOOL",
+                Self::Bytes => "FORM_BYTES",
+                Self::Names => "FORM_NAMES",
+                Self::List => "FORM_LIST",
+                Self::Map => "FORM_MAP",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "FORM_UNSPECIFIED" => Some(Self::Unspecified),
+                "FORM_TEXT" => Some(Self::Text),
+                "FORM_ONE_OF" => Some(Self::OneOf),
+                "FORM_TEXT_OR_BYTES" => Some(Self::TextOrBytes),
+                "FORM_INT" => Some(Self::Int),
+                "FORM_FLOAT" => Some(Self::Float),
+                "FORM_BOOL" => Some(Self::Bool),
+                "FORM_BYTES" => Some(Self::Bytes),
+                "FORM_NAMES" => Some(Self::Names),
+                "FORM_LIST" => Some(Self::List),
+                "FORM_MAP" => Some(Self::Map),
+                _ => None,
+            }
+        }
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Function {
@@ -763,6 +851,9 @@ pub struct Function {
     pub holds: i32,
     #[prost(uint32, tag = "8")]
     pub nanos_per_kib: u32,
+    /// Where the answer of Deriva's function with this id is another one; empty if nowhere.
+    #[prost(string, tag = "9")]
+    pub unlike_deriva: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FunctionsReply {
@@ -2965,49 +3056,6 @@ pub mod recipes_server {
                     let fut = async move {
                         let method = RemoveSvc(inner);
                         let codec = crate::codec::MeasuredCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/anabranch.recipe.v1.Recipes/Usage" => {
-                    #[allow(non_camel_case_types)]
-                    struct UsageSvc<T: Recipes>(pub Arc<T>);
-                    impl<T: Recipes> tonic::server::UnaryService<super::UsageRequest>
-                    for UsageSvc<T> {
-                        type Response = super::UsageReply;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::UsageRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as Recipes>::usage(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = UsageSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

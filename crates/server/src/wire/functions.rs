@@ -70,7 +70,9 @@ fn from_param(param: &Param) -> proto::Param {
 
 fn kind(kind: proto::ParamKind) -> Result<ParamKind, Bad> {
     fn bound<T: FromStr>(name: &str, digits: &str) -> Result<T, Bad> {
-        digits.parse().map_err(|_| Bad(format!("`{name}` of a parameter is {digits:?}, which is not a number")))
+        digits
+            .parse()
+            .map_err(|_| Bad(format!("`{name}` of a parameter is {digits:?}, which is not a number")))
     }
     let proto::ParamKind { form, least, most, texts, of } = kind;
     Ok(match known("form", form)? {
@@ -126,8 +128,11 @@ mod tests {
             let sent = known.signature();
             let got = function(from_function(sent)).unwrap();
             let facts = |signature: &Signature| {
-                let params: Vec<String> =
-                    signature.params.iter().map(|param| format!("{} {param} {}", param.name, param.about)).collect();
+                let params: Vec<String> = signature
+                    .params
+                    .iter()
+                    .map(|param| format!("{} {param} {}", param.name, param.about))
+                    .collect();
                 format!("{} {} {} {params:?}", signature.id, signature.about, signature.unlike_deriva)
             };
             assert_eq!(facts(&got), facts(sent));

@@ -17,8 +17,8 @@ pub(crate) use inside::{
     from_usage, import_record, imported, listed_blob, listed_derivation, listed_memo, removed, usage,
 };
 pub(crate) use recipes::{
-    Part, added, draft, from_added, from_draft, from_header, from_memo, from_recipe,
-    from_unknown, header, memo, recipe, unknown,
+    Part, added, draft, from_added, from_draft, from_header, from_memo, from_recipe, from_unknown, header,
+    memo, recipe, unknown,
 };
 
 use anabranch_content::{Address, NameChange, Time};

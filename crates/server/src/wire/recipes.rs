@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anabranch_content::{Address, Cost, Memo, Time, Value};
-use anabranch_recipe::{
-    Added, Draft, FunctionId, Got, Params, Recipe, Ref, Source, UnknownFunction,
-};
+use anabranch_recipe::{Added, Draft, FunctionId, Got, Params, Recipe, Ref, Source, UnknownFunction};
 
 use super::{Bad, address, addresses, from_address, from_addresses, known, set};
 use crate::proto::recipes as proto;
@@ -193,6 +191,5 @@ pub(crate) fn from_header(part: &Part) -> proto::Header {
         Source::Memo => (proto::Source::Memo, 0),
         Source::Computed(count) => (proto::Source::Computed, count),
     };
-    let (output, cut_off) = (from_address(&part.output), part.cut_off);
-    proto::Header { output, size: part.size, source: source.into(), computed, cut_off }
+    proto::Header { output: from_address(&part.output), size: part.size, source: source.into(), computed }
 }

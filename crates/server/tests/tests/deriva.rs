@@ -140,11 +140,8 @@ async fn messages_name_derivas_addresses() {
     let dangling = deriva.recipe("identity", &[&missing]).await;
     let above = deriva.recipe("concat", &[&dangling, &dangling]).await;
     let refused = deriva.get(&above).await.unwrap_err();
-    let expected = format!(
-        "{} is neither a blob nor a recipe here; recipe {} reads it",
-        hex(&missing),
-        hex(&dangling)
-    );
+    let expected =
+        format!("{} is neither a blob nor a recipe here; recipe {} reads it", hex(&missing), hex(&dangling));
     assert_eq!(refused.message(), expected);
     let binary = deriva.leaf(vec![0xff]).await;
     let failing = deriva.recipe("uppercase", &[&binary]).await;
@@ -152,7 +149,8 @@ async fn messages_name_derivas_addresses() {
     let short = &hex(&failing)[..12];
     assert!(refused.message().starts_with(&format!("`uppercase/1.0.0` of {short}")), "{}", refused.message());
     // Our own service names ours.
-    let ours = server.executor.deriva().find(&Address::from_bytes(failing.try_into().unwrap())).await.unwrap();
+    let ours =
+        server.executor.deriva().find(&Address::from_bytes(failing.try_into().unwrap())).await.unwrap();
     assert_ne!(&ours.to_string()[..12], short);
 }
 
@@ -174,8 +172,10 @@ async fn counts_are_those_of_derivas_client() {
     let dry: Cascaded = deriva.call("CascadeInvalidate", terms).await.unwrap();
     assert_eq!((dry.traversed_count, dry.max_depth, dry.evicted_count), (5, 5, 5));
     assert_eq!(dry.evicted_addrs, chain);
-    let collected: Collected =
-        deriva.call("GarbageCollect", Collect { grace_period_secs: 300, ..Collect::default() }).await.unwrap();
+    let collected: Collected = deriva
+        .call("GarbageCollect", Collect { grace_period_secs: 300, ..Collect::default() })
+        .await
+        .unwrap();
     assert_eq!((collected.live_recipes, collected.live_blobs), (5, 1));
 }
 

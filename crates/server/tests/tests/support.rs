@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock, Sleep};
 use anabranch_recipe::{
-    Arity, Call, Executor, Fault, Function, FunctionId, Functions, Holds, Kernel, Out, Signature,
+    Call, Executor, Fault, Function, FunctionId, Functions, Holds, Kernel, Out, Signature,
 };
 use anabranch_server::{Client, Served, Service, Settings};
 use bytes::Bytes;
@@ -198,17 +198,14 @@ impl Gate {
     /// The functions that tests use, and `gate/1.0.0`.
     pub(crate) fn functions(&self) -> Functions {
         let mut functions = functions();
+        // Its cost is such that it is never called in place.
+        let signature = Signature::new(FunctionId::new("gate", "1.0.0"), "Its input, later.");
         let signature = Signature {
-            id: FunctionId::new("gate", "1.0.0"),
-            about: "Its input, later.".into(),
-            inputs: Arity::exactly(1),
-            params: Vec::new(),
             other_params: true,
             holds: Holds::Everything,
-            // So much that it is never done in place.
-            nanos_per_kib: u32::MAX,
-            begin: anabranch_recipe::BeginCost::Trifling,
+            nanos_per_kib: Signature::OPAQUE,
             memory: anabranch_recipe::MemoryNeed::WHOLE,
+            ..signature
         };
         functions.add(Gated { signature, gate: self.clone() });
         functions
