@@ -36,6 +36,8 @@ mod recipe_shared;
 mod redis;
 mod run;
 mod scaffold;
+mod serve_config;
+mod serve_ops;
 mod shipped;
 mod soak;
 mod why;

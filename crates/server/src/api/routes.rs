@@ -19,6 +19,10 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::new("GET", "/healthz", OPEN, "Whether the process lives.").answers(Media(TEXT)),
     Route::new("GET", "/readyz", OPEN, "Whether the server takes requests; 503 once it shuts down.")
         .answers(Media(TEXT)),
+    Route::new("GET", "/metrics", READ, "Metrics in the text format of Prometheus.").answers(Media(TEXT)),
+    Route::new("GET", "/openapi.json", OPEN, "This document.").json("Document"),
+    Route::new("GET", "/v1/config", ADMIN, "The settings of the server and where each comes from.")
+        .json("Config"),
     // Blobs.
     Route::new("POST", "/v1/blobs", RUN, "Stores the body as a blob.").takes(Bytes).json("StoredBlob"),
     Route::new("PUT", "/v1/blobs", RUN, "Stores the body as a blob.").takes(Bytes).json("StoredBlob"),

@@ -31,6 +31,9 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
         .route("/v1/refs", get(refs::list))
         .route("/v1/refs/{name}", get(refs::show).put(refs::set).delete(refs::remove))
         .route("/v1/status", get(status))
+        .route("/v1/config", get(config))
+        .route("/metrics", get(crate::metrics::page))
+        .route("/openapi.json", get(crate::api::openapi))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .method_not_allowed_fallback(not_allowed)
@@ -126,4 +129,8 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 
 async fn status(State(shared): State<Arc<Shared>>) -> Response {
     axum::Json(json::status(&shared.executor.status())).into_response()
+}
+
+async fn config(State(shared): State<Arc<Shared>>) -> Response {
+    axum::Json(&shared.config).into_response()
 }

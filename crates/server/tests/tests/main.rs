@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod support;
+mod access;
 mod aliases;
 mod depth;
 mod deriva;
@@ -11,7 +12,11 @@ mod generated;
 mod graphs;
 mod guard;
 mod http;
+mod load;
+mod observed;
+mod openapi;
 mod recipes;
 mod seed;
 mod serving;
 mod stalls;
+mod tls;
