@@ -1,11 +1,11 @@
 //! The command line.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::failure::Failure;
 use crate::log::LogOption;
-use crate::{completions, dataset, demo, man, out, plan, recipe, runs, serve};
+use crate::{completions, dataset, demo, man, out, plan, recipe, runs, serve, token};
 
 /// The end of the help pages of commands that open no store.
 pub(crate) const EXIT_CODES: &str =
@@ -50,13 +50,16 @@ enum Noun {
     Dataset(dataset::Verb),
     /// Serves a store over gRPC and HTTP.
     #[command(after_help = serve::HELP)]
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Lists the runs that a server has kept: plans, recipes, datasets.
     #[command(after_help = runs::LIST_HELP)]
     Runs(runs::List),
     /// One run: its state, failures and timeline.
     #[command(subcommand, arg_required_else_help = true)]
     Run(runs::Verb),
+    /// Tokens: who may call a server.
+    #[command(subcommand, arg_required_else_help = true)]
+    Token(token::Verb),
     /// Runs an example feed on embedded data, recipes that are computed once, and a dataset on an offline model.
     Demo(demo::Demo),
     /// Prints the completions for a shell.
@@ -72,7 +75,13 @@ enum Noun {
 
 /// Reads the command line. Help goes to stdout and is no failure.
 pub(crate) fn parse() -> Result<Cli, Failure> {
-    Cli::try_parse().map_err(Failure::Usage)
+    let matches = Cli::command().try_get_matches().map_err(Failure::Usage)?;
+    let mut cli =
+        Cli::from_arg_matches(&matches).map_err(|error| Failure::Usage(error.format(&mut Cli::command())))?;
+    if let (Noun::Serve(serve), Some(matches)) = (&mut cli.noun, matches.subcommand_matches("serve")) {
+        serve.sources = serve::Sources::of(matches);
+    }
+    Ok(cli)
 }
 
 impl Cli {
@@ -89,6 +98,7 @@ impl Cli {
             Noun::Serve(serve) => serve.run(),
             Noun::Runs(list) => list.run(),
             Noun::Run(verb) => verb.run(),
+            Noun::Token(verb) => verb.run(),
             Noun::Demo(demo) => demo.run(),
             Noun::Completions(completions) => completions.run(),
             Noun::Man(man) => man.run(),

@@ -7,6 +7,7 @@ mod failure;
 mod log;
 mod out;
 mod table;
+mod token;
 mod wait;
 mod signals;
 mod fresh;

@@ -1,14 +1,16 @@
 //! `anabranch serve`.
 
+mod config;
 mod datasets;
 mod plans;
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::path::Path;
 
-use anabranch_recipe::{Executor, Functions};
-use anabranch_server::{AllowedHost, Service, Settings};
-use anabranch_text::size;
+use anabranch_content::Store;
+use anabranch_engine::Engine;
+use anabranch_recipe::{Error, Executor, Functions};
+use anabranch_server::{Access, Service, Tls, TokenFiles};
 use clap::Args;
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -17,7 +19,7 @@ use tracing::{info, warn};
 use self::datasets::{DatasetOptions, open_runs};
 use crate::failure::Failure;
 use crate::out;
-use crate::recipe::{self, DataFolder, StoreOptions, runtime, unopened};
+use crate::recipe::{self, DataFolder, StoreOptions, unopened};
 use crate::signals::Signals;
 use crate::wait;
 
@@ -27,66 +29,74 @@ gRPC (anabranch.plan.v1.Plans, anabranch.recipe.v1.Recipes, deriva.Deriva) and H
 with POST /v1/plans/NAME/run; plans are loaded again when their files change, and on SIGHUP. Ctrl-C
 and SIGTERM let calls under way end, and close the store.
 
+Requests need a token: `Authorization: Bearer TOKEN`. The file DATA/token has one that may do
+everything; `anabranch token add NAME` makes others. Every option can also be an environment
+variable, ANABRANCH_LISTEN for --listen, and most a field of [serve] in anabranch.toml.
+
 stdout: one line with the address, once it listens. stderr: the log, one line per event.
 
   anabranch serve --data store --listen 127.0.0.1:7421
   anabranch serve --project anabranch.toml --data store
+  curl -H \"Authorization: Bearer $(cat store/token)\" http://127.0.0.1:7421/v1/status
+  anabranch serve --listen 0.0.0.0:7421 --tls-cert cert.pem --tls-key key.pem --allow-host HOST
 
 Exit codes: 0 shut down; 1 failed; 2 wrong usage; 3 shut down, but data that had been acknowledged
 was lost before or while it ran (the log says what).";
+
+pub(crate) use config::Sources;
+use config::{ConfigArgs, ServeConfig};
 
 /// Serves a store.
 #[derive(Args)]
 pub(crate) struct Serve {
     #[command(flatten)]
     data: DataFolder,
-    /// Where to listen. localhost:PORT and :PORT are 127.0.0.1:PORT; port 0 is a free one.
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7421", value_parser = listen_address)]
-    listen: SocketAddr,
-    /// A host name by which clients may call this server, with or without a port; repeatable. Loopback and
-    /// the IP address of --listen need none. Pages of the host may send requests, too.
-    #[arg(long = "allow-host", value_name = "NAME")]
-    allowed_hosts: Vec<AllowedHost>,
-    /// Memory for the cache of values: 512MiB, 2GiB; 0 turns it off. 256MiB if not given.
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
-    cache: Option<u64>,
+    #[command(flatten)]
+    config: ConfigArgs,
     #[command(flatten)]
     plans: plans::PlanArgs,
     #[command(flatten)]
     options: StoreOptions,
     #[command(flatten)]
     datasets: DatasetOptions,
+    /// Prints all settings and where each comes from, and ends.
+    #[arg(long)]
+    print_config: bool,
+    /// Where the options came from.
+    #[arg(skip)]
+    pub(crate) sources: Sources,
 }
 
 impl Serve {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        wait::on(&runtime()?, Box::pin(self.serve()))
+        let config = self.config.resolve(&self.data, &self.options, &self.sources)?;
+        if self.print_config {
+            return out::data(&config.text());
+        }
+        let runtime =
+            wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(config.threads))?;
+        wait::on(&runtime, Box::pin(self.serve(config)))
     }
 
-    async fn serve(self) -> Result<(), Failure> {
+    async fn serve(self, config: ServeConfig) -> Result<(), Failure> {
         raise_file_limit();
-        let data = self.data.find();
-        let executor = self.open(&data).await?;
-        let plans = self.plans.load(executor.engine()).await?;
-        let failed = |error| Failure::of(format!("cannot listen on {}: {error}", self.listen));
-        let listener = TcpListener::bind(self.listen).await.map_err(failed)?;
+        let data = config.data.clone();
+        let executor = open(&config).await?;
+        let plans = self.plans.load(config.project.as_deref(), executor.engine()).await?;
+        let failed = |error| Failure::of(format!("cannot listen on {}: {error}", config.listen));
+        let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let socket = recipe::bind(&data)
             .inspect_err(|error| warn!(%error, "no socket in the store's folder: local commands use TCP"))
             .ok();
+        let service = service(&config, &executor, address)?;
         // Before anybody is told the address: a signal that comes right afterwards must be heard.
         let stopped = stopped()?;
-        executor.store().announce(&reachable(address).to_string())?;
-        out::data(&format!("listening on http://{address}\n"))?;
-        info!(%address, "listening; try: anabranch recipe status --server http://{}", reachable(address));
-        if !address.ip().is_loopback() {
-            warn!(%address, "whoever can reach this address can read, write and remove everything");
-        }
+        announce(&config, &executor, address)?;
 
-        let settings = Settings { allowed_hosts: self.allowed_hosts, ..Settings::default() };
         let runs = open_runs(&data, executor.engine())?;
         let jobs = self.datasets.open(&data, executor.engine(), &runs)?;
-        let mut service = Service::new(executor.clone(), settings).with_runs(runs);
+        let mut service = service.with_runs(runs);
         if let Some(jobs) = jobs {
             service = service.with_datasets(jobs);
         }
@@ -104,6 +114,7 @@ impl Serve {
         let (served, cut) = tokio::select! {
             served = all => served,
             () = plans::reload_on_hangup(plans) => unreachable!("it never ends"),
+            () = service.count_engine_events() => unreachable!("it counts for as long as the server runs"),
         };
         // The next owner replaces a socket that cannot be removed.
         let _ = recipe::remove(&data);
@@ -114,23 +125,78 @@ impl Serve {
         }
         self.options.check(&executor.store().stats().health)
     }
+}
 
-    async fn open(&self, data: &Path) -> Result<Executor, Failure> {
-        let mut config = self.options.config();
-        config.cache_bytes = self.cache.unwrap_or(config.cache_bytes);
-        let executor = Executor::open_with(data, Functions::builtin(), config)
-            .await
-            .map_err(|error| unopened(data, &error))?;
-        let store = executor.store().stats();
-        info!(
-            store = %data.display(),
-            blobs = store.blobs,
-            recipes = store.derivations,
-            used_bytes = store.used_bytes,
-            "opened the store"
-        );
-        Ok(executor)
+/// Opens the store.
+async fn open(config: &ServeConfig) -> Result<Executor, Failure> {
+    let data = &config.data;
+    let store = anabranch_content::Config {
+        quota_bytes: config.quota,
+        cache_bytes: config.cache,
+        ..anabranch_content::Config::default()
+    };
+    let mut engine = anabranch_engine::Config::default();
+    if let Some(threads) = config.cpu_threads {
+        engine.cpu_threads = threads as usize;
     }
+    let engine = Engine::new(&engine).map_err(|error| Failure::of(format!("[engine]: {error}")))?;
+    let setup = anabranch_recipe::Config {
+        memory_bytes: config.function_memory,
+        ..anabranch_recipe::Config::default()
+    };
+    let opened = match Store::open(data, store) {
+        Ok(store) => Executor::open_on(store, Functions::builtin(), engine, setup).await,
+        Err(error) => Err(Error::Store(error)),
+    };
+    let executor = opened.map_err(|error| unopened(data, &error))?;
+    let store = executor.store().stats();
+    info!(
+        store = %data.display(),
+        blobs = store.blobs,
+        recipes = store.derivations,
+        used_bytes = store.used_bytes,
+        "opened the store"
+    );
+    Ok(executor)
+}
+
+/// The service with its tokens and its certificate.
+fn service(config: &ServeConfig, executor: &Executor, address: SocketAddr) -> Result<Service, Failure> {
+    let tokens = TokenFiles::open(&config.token_file, &crate::token::file_in(&config.data))
+        .map_err(|error| Failure::Failed(Box::new(error)))?;
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let console = format!("{scheme}://{}/", reachable(address));
+    info!(token_file = %config.token_file.display(), %console, "requests need a token");
+    // The token is a secret: a log that is kept must not have it.
+    if std::io::stderr().is_terminal() {
+        out::note(&format!("console: {console}#token={}", tokens.local().as_str()));
+    }
+    let service = Service::new(executor.clone(), config.settings.clone())
+        .with_access(Access::with_tokens(tokens, config.anonymous))
+        .with_config(config.json());
+    match &config.tls {
+        None => Ok(service),
+        Some((certificate, key)) => {
+            let tls = Tls::open(certificate, key).map_err(|error| Failure::Failed(Box::new(error)))?;
+            Ok(service.with_tls(tls))
+        }
+    }
+}
+
+/// Tells other commands and people where the server listens.
+fn announce(config: &ServeConfig, executor: &Executor, address: SocketAddr) -> Result<(), Failure> {
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let local = format!("{scheme}://{}", reachable(address));
+    executor.store().announce(&local)?;
+    out::data(&format!("listening on {scheme}://{address}\n"))?;
+    info!(%address, "listening; try: anabranch recipe status --server {local}");
+    if !address.ip().is_loopback() && config.tls.is_none() {
+        warn!(%address, "without TLS, whoever is on the way can read tokens and data");
+    }
+    if let Some(scope) = config.anonymous {
+        warn!(%address, "whoever can reach this address has the scope `{scope}` without a token");
+    }
+    Ok(())
 }
 
 /// Reads `--listen`. A host name may have several addresses, so `localhost` is the only one.

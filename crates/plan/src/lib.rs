@@ -110,6 +110,7 @@ mod request;
 mod ledger;
 mod answer;
 mod capture_settings;
+mod serve_settings;
 pub mod project;
 mod compiled;
 mod planner;

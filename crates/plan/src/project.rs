@@ -35,6 +35,7 @@ pub use crate::capture_settings::CaptureSettings;
 use crate::fields::Fields;
 use crate::json::show;
 use crate::registry::{self, BoundsSettings};
+pub use crate::serve_settings::ServeSettings;
 use crate::source::Hedge;
 use crate::{places, toml_text};
 
@@ -68,6 +69,8 @@ pub struct Project {
     pub engine: EngineSettings,
     /// Which requests are captured, if any.
     pub captures: Option<CaptureSettings>,
+    /// How `anabranch serve` serves.
+    pub serve: ServeSettings,
 }
 
 /// The settings of an endpoint.
@@ -248,6 +251,7 @@ impl Reader<'_> {
         let mut top = Fields::new(map, self.name, problems);
         let plan = top.optional::<&Map<String, Value>>("plan");
         let engine = top.optional::<&Map<String, Value>>("engine");
+        let serve = top.optional::<&Map<String, Value>>("serve");
         top.finish();
         let empty = Map::new();
         let mut fields = Fields::new(plan.unwrap_or(&empty), format!("{}, plan", self.name), problems);
@@ -267,6 +271,12 @@ impl Reader<'_> {
             fields.finish();
             settings
         });
+        let serve = serve.map(|serve| {
+            let mut fields = Fields::new(serve, format!("{}, serve", self.name), problems);
+            let settings = ServeSettings::read(&mut fields, &|path| self.path(path));
+            fields.finish();
+            settings
+        });
         let endpoints = endpoints.into_iter().flatten();
         Project {
             file: self.file.to_owned(),
@@ -280,6 +290,7 @@ impl Reader<'_> {
             endpoints: endpoints.filter_map(|(id, value)| self.endpoint(id, value, problems)).collect(),
             engine: self.engine(engine.unwrap_or(&empty), problems),
             captures,
+            serve: serve.unwrap_or_default(),
         }
     }
 

@@ -167,8 +167,17 @@ impl Executor {
         functions: Functions,
         config: anabranch_content::Config,
     ) -> Result<Executor, Error> {
-        let store = Store::open(folder, config)?;
-        let executor = Executor::new(store, functions, engine(), Config::default());
+        Executor::open_on(Store::open(folder, config)?, functions, engine(), Config::default()).await
+    }
+
+    /// An executor over an open store, with an engine and a setup of its own. A store of an older format is upgraded.
+    pub async fn open_on(
+        store: Store,
+        functions: Functions,
+        engine: Engine,
+        config: Config,
+    ) -> Result<Executor, Error> {
+        let executor = Executor::new(store, functions, engine, config);
         executor.upgrade().await?;
         Ok(executor)
     }

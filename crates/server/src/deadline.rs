@@ -1,4 +1,4 @@
-//! How long a caller waits.
+//! How long a caller waits: `grpc-timeout`, `Request-Timeout` and `?timeout=`, read in one place.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,31 @@ use crate::failure::Failure;
 
 /// The deadline that a gRPC call has.
 pub(crate) fn of_call(metadata: &MetadataMap, executor: &Executor) -> Result<Option<Instant>, Failure> {
-    let Some(text) = metadata.get("grpc-timeout") else { return Ok(None) };
-    let within = text.to_str().ok().and_then(grpc_timeout).ok_or_else(|| {
-        Failure::new(
-            Code::InvalidArgument,
-            "`grpc-timeout` is no time: up to 8 digits and one of H, M, S, m, u, n",
-        )
-    })?;
-    from_now(within, executor)
+    match of_headers(metadata.as_ref())? {
+        Some(within) => from_now(within, executor),
+        None => Ok(None),
+    }
+}
+
+/// How long the caller of an HTTP request waits: the shortest of `?timeout=`, `Request-Timeout` and `grpc-timeout`.
+pub(crate) fn of_request(query: Option<&str>, headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
+    let in_query = query.map(written).transpose()?;
+    Ok(in_query.into_iter().chain(of_headers(headers)?).min())
+}
+
+/// The time that the headers give: `Request-Timeout: 150ms` and `grpc-timeout: 150m`.
+fn of_headers(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
+    let bad = |message: &str| Failure::new(Code::InvalidArgument, message);
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let of_grpc = text("grpc-timeout").map(|text| {
+        let problem = "`grpc-timeout` is not a time: up to 8 digits and one of H, M, S, m, u, n";
+        grpc_timeout(text).ok_or_else(|| bad(problem))
+    });
+    let of_http = text("request-timeout").map(|text| {
+        duration::parse(text)
+            .map_err(|problem| bad(&format!("`Request-Timeout` is {}: {problem}", quote(text))))
+    });
+    Ok(of_grpc.transpose()?.into_iter().chain(of_http.transpose()?).min())
 }
 
 /// How long a caller of HTTP waits, by its headers: the shorter of `Request-Timeout` (`150ms`, `2s`) and `grpc-timeout`.
@@ -78,6 +95,19 @@ pub(crate) fn written(text: &str) -> Result<Duration, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_shortest_time_counts() {
+        let mut headers = HeaderMap::new();
+        headers.insert("request-timeout", "150ms".parse().unwrap());
+        headers.insert("grpc-timeout", "90m".parse().unwrap());
+        let of = |query, headers: &HeaderMap| of_request(query, headers).unwrap();
+        assert_eq!(of(Some("2s"), &headers), Some(Duration::from_millis(90)));
+        assert_eq!(of(Some("20ms"), &headers), Some(Duration::from_millis(20)));
+        assert_eq!(of(None, &HeaderMap::new()), None);
+        headers.insert("request-timeout", "soon".parse().unwrap());
+        assert!(of_request(None, &headers).unwrap_err().message.contains("`Request-Timeout` is `soon`"));
+    }
 
     #[test]
     fn times_of_grpc() {

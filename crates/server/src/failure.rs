@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tonic::{Code, Status};
 
+use crate::observe::FailureMessage;
 use crate::wire::Bad;
 
 /// Why a call failed: a code, and a sentence for people.
@@ -149,5 +150,7 @@ impl IntoResponse for Failure {
 /// An answer that says what is wrong.
 pub(crate) fn refusal(status: StatusCode, word: &str, message: &str) -> Response {
     let body = serde_json::json!({ "error": { "code": word, "message": message } });
-    (status, Json(body)).into_response()
+    let mut answer = (status, Json(body)).into_response();
+    answer.extensions_mut().insert(FailureMessage(message.into()));
+    answer
 }

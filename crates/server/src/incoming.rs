@@ -146,6 +146,7 @@ where
         };
         this.call.set_waiting(false);
         let Some(data) = frame.data_ref() else { return Poll::Ready(Some(Ok(frame))) };
+        shared.metrics.received(data.len() as u64);
         this.progress.arrived(data.len() as u64, &*shared.clock, settings.stall_bytes);
         let cost = this.cost(&data.clone());
         if let Some(share) = shared.budget.try_take(cost) {

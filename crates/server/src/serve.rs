@@ -15,6 +15,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tonic::codegen::Service as _;
 
 use crate::access::Peer;
@@ -37,6 +39,10 @@ pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a client may take for the head of a request, to answer a ping, and to let go of a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The most headers of a request, and bytes of its head.
+const HEADERS_MOST: usize = 100;
+const HEAD_MOST: usize = 64 << 10;
 
 /// Bytes that may be under way to here unread, of one call and of one connection.
 const WINDOWS: [u32; 2] = [512 << 10, 1 << 20];
@@ -132,10 +138,16 @@ impl Service {
 
 pub(crate) fn builder(settings: &Settings) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_headers(HEADERS_MOST)
+        .max_buf_size(HEAD_MOST);
     builder
         .http2()
         .timer(TokioTimer::new())
+        .max_header_list_size(HEAD_MOST as u32)
         .max_concurrent_streams(settings.calls_most)
         .initial_stream_window_size(WINDOWS[0])
         .initial_connection_window_size(WINDOWS[1])
@@ -152,15 +164,41 @@ async fn connection(
     shared: Arc<Shared>,
     activity: Arc<Activity>,
 ) {
-    let (clock, mut closing) = (Arc::clone(&shared.clock), shared.closing.subscribe());
-    tokio::select! {
-        () = first_bytes(&stream, &*clock) => {}
-        () = clock.sleep_until(clock.now() + HEAD_TIMEOUT) => return,
-        _ = closing.wait_for(|closing| *closing) => return,
-    }
     // Without it small answers wait for the client's acknowledgement of those before; it may fail on a dead socket.
     let _ = stream.set_nodelay(true);
-    answer_all(builder, stream, router, shared, activity).await;
+    let (clock, mut closing) = (Arc::clone(&shared.clock), shared.closing.subscribe());
+    let late = clock.sleep_until(clock.now() + HEAD_TIMEOUT);
+    let tls = shared.tls.as_ref().map(|tls| TlsAcceptor::from(tls.config(&*clock)));
+    let begun = async {
+        match tls {
+            None => {
+                first_bytes(&stream, &*clock).await;
+                Some(Begun::Plain(stream))
+            }
+            // What goes wrong here is mostly a client that speaks something else.
+            Some(tls) => tls.accept(stream).await.ok().map(|stream| Begun::Tls(Box::new(stream))),
+        }
+    };
+    let begun = tokio::select! {
+        begun = begun => begun,
+        () = late => None,
+        _ = closing.wait_for(|closing| *closing) => None,
+    };
+    match begun {
+        None => {}
+        Some(Begun::Plain(stream)) => answer_all(builder, stream, router, shared, activity).await,
+        Some(Begun::Tls(stream)) => {
+            let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            let builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
+            answer_all(builder, stream, router, shared, activity).await;
+        }
+    }
+}
+
+/// A connection whose client has begun to speak.
+enum Begun {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// Answers the requests of a connection until it ends, is idle for too long, or the server shuts down.

@@ -1,7 +1,7 @@
 //! The service: what calls need, and where they go.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
@@ -25,6 +25,9 @@ use crate::failure::Failure;
 use crate::guard::{Hosts, guard, is_grpc_path};
 use crate::health::OfHealth;
 use crate::incoming::{Framing, Holding};
+use crate::load::{SlotBounds, Slots};
+use crate::metrics::{MetricsPart, RequestMetrics};
+use crate::observe::{RequestIds, observe};
 use crate::plans::{OfPlans, Plans};
 use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
@@ -33,6 +36,7 @@ use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
 use crate::runs::{EndedRun, RunDetail, RunKind, RunState, Runs};
 use crate::settings::Settings;
+use crate::tls::Tls;
 use crate::wire::Target;
 
 /// Recipes over gRPC and HTTP. Clones are handles to the same service.
@@ -68,6 +72,21 @@ pub(crate) struct Shared {
     pub(crate) plans: Option<Plans>,
     /// Who may call.
     pub(crate) access: Access,
+    /// Requests that the server works on.
+    pub(crate) slots: Arc<Slots>,
+    /// Requests whose answers are not read to their end.
+    pub(crate) open_calls: Arc<Slots>,
+    /// The certificate of the listener on TCP.
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) request_ids: RequestIds,
+    pub(crate) metrics: RequestMetrics,
+    /// Metrics of other parts.
+    pub(crate) metrics_parts: Vec<MetricsPart>,
+    pub(crate) engine_metrics: Mutex<Option<anabranch_engine::metrics::Metrics>>,
+    /// The settings that `/v1/config` shows.
+    pub(crate) config: serde_json::Value,
+    /// When the service was made.
+    pub(crate) began: Instant,
     /// The hosts that requests may name.
     pub(crate) hosts: Hosts,
     /// True once the server shuts down.
@@ -87,7 +106,19 @@ impl Service {
 
     /// The same, with a clock of its own for the timeouts of clients.
     pub fn with_clock(executor: Executor, settings: Settings, clock: Arc<dyn Clock>) -> Service {
+        let Settings { in_flight_most, queue_most, queue_wait, open_most, .. } = settings;
+        let slots = SlotBounds { most: in_flight_most, queue_most, wait: queue_wait };
+        let open_calls = SlotBounds { most: open_most, queue_most: 0, wait: queue_wait };
         let shared = Shared {
+            slots: Slots::new(slots, Arc::clone(&clock)),
+            open_calls: Slots::new(open_calls, Arc::clone(&clock)),
+            tls: None,
+            request_ids: RequestIds::default(),
+            metrics: RequestMetrics::default(),
+            metrics_parts: Vec::new(),
+            engine_metrics: Mutex::default(),
+            config: serde_json::json!({}),
+            began: clock.now(),
             budget: ByteBudget::new(settings.unfinished_most, settings.unfinished_wait, Arc::clone(&clock)),
             uploads: Arc::new(Semaphore::new(settings.uploads_most)),
             hosts: Hosts::new(settings.allowed_hosts.clone()),
@@ -153,8 +184,26 @@ impl Service {
         self
     }
 
+    /// The same service with TLS on its TCP listener.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    pub fn with_tls(mut self, tls: Tls) -> Service {
+        self.setup().tls = Some(Arc::new(tls));
+        self
+    }
+
+    /// The same service with settings for `/v1/config` to show: an object of `{"value", "from"}`, without secrets.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    pub fn with_config(mut self, config: serde_json::Value) -> Service {
+        self.setup().config = config;
+        self
+    }
+
     /// The parts of a service that is being set up.
-    fn setup(&mut self) -> &mut Shared {
+    pub(crate) fn setup(&mut self) -> &mut Shared {
         Arc::get_mut(&mut self.shared).expect("a service is set up before it is used")
     }
 
@@ -216,6 +265,7 @@ impl Service {
             .merge(crate::http::routes(&self.shared))
             .fallback(nothing_there)
             .layer(from_fn_with_state(Arc::clone(&self.shared), guard))
+            .layer(from_fn_with_state(Arc::clone(&self.shared), observe))
     }
 }
 

@@ -39,6 +39,15 @@ pub struct Settings {
     pub connections_most: usize,
     /// The most calls at a time on one connection. Default 1024.
     pub calls_most: u32,
+    /// The most requests that the server works on at a time; one client has at most half of them. Default 2048.
+    pub in_flight_most: usize,
+    /// The most requests that wait to be worked on; one client has at most half of them. Default 2048.
+    pub queue_most: usize,
+    /// How long a request waits to be worked on. Default 5 seconds.
+    pub queue_wait: Duration,
+    /// The most requests that are not answered, or whose answers are not read to their end; one client has at most half of
+    /// them. Default 16384.
+    pub open_most: usize,
     /// How long calls under way may take once the server is told to shut down. Default 10 seconds.
     pub grace: Duration,
     /// Hosts that requests may name beside loopback and the address that the server listens on. Default none.
@@ -63,6 +72,10 @@ impl Default for Settings {
             ahead: 16,
             connections_most: 1024,
             calls_most: 1024,
+            in_flight_most: 2048,
+            queue_most: 2048,
+            queue_wait: Duration::from_secs(5),
+            open_most: 16384,
             grace: Duration::from_secs(10),
             allowed_hosts: Vec::new(),
         }
@@ -78,7 +91,7 @@ mod tests {
     /// Each setting has its row in the documentation, with its default.
     #[test]
     fn the_documentation_lists_every_setting() {
-        let page = include_str!("../../../docs/recipe-service.md");
+        let page = include_str!("../../../docs/serving.md");
         let bytes = |bytes: usize| size::format(bytes as u64);
         // Without `..`, so that a new setting is missed here.
         let Settings {
@@ -97,6 +110,10 @@ mod tests {
             ahead,
             connections_most,
             calls_most,
+            in_flight_most,
+            queue_most,
+            queue_wait,
+            open_most,
             grace,
             allowed_hosts,
         } = Settings::default();
@@ -117,11 +134,15 @@ mod tests {
             ("ahead", ahead.to_string()),
             ("connections_most", connections_most.to_string()),
             ("calls_most", calls_most.to_string()),
+            ("in_flight_most", in_flight_most.to_string()),
+            ("queue_most", queue_most.to_string()),
+            ("queue_wait", duration::format(queue_wait)),
+            ("open_most", open_most.to_string()),
             ("grace", duration::format(grace)),
             ("allowed_hosts", "none".to_owned()),
         ] {
             let row = format!("| `{name}` | {default} |");
-            assert!(page.contains(&row), "docs/recipe-service.md lacks: {row}");
+            assert!(page.contains(&row), "docs/serving.md lacks: {row}");
         }
     }
 }

@@ -6,6 +6,7 @@ use anabranch_content::Store;
 use clap::Args;
 
 use super::backend::Backend;
+use super::credentials::{self, Credentials};
 use super::data_folder::DataFolder;
 use super::interrupt::Interrupt;
 use super::options::StoreOptions;
@@ -19,9 +20,11 @@ use crate::wait;
 pub(crate) struct At {
     #[command(flatten)]
     data: DataFolder,
-    /// The server to talk to, http://HOST:PORT, whatever --data says.
+    /// The server to talk to, http://HOST:PORT or https://HOST:PORT, whatever --data says.
     #[arg(long, value_name = "URL", env = "ANABRANCH_SERVER", hide_env_values = true)]
     server: Option<String>,
+    #[command(flatten)]
+    credentials: Credentials,
     #[command(flatten)]
     options: StoreOptions,
 }
@@ -55,6 +58,7 @@ impl At {
         let interrupt = Interrupt::listen(&runtime, stopped)?;
         let backend = wait::on(&runtime, Box::pin(interrupt.or(self.open(missing))))?;
         let result = wait::on(&runtime, Box::pin(interrupt.or(work(&backend))));
+        let result = result.map_err(credentials::explained);
         let handover = match result {
             Err(Failure::Interrupted) => Handover::AtOnce,
             _ => Handover::WithGrace,
@@ -83,7 +87,8 @@ impl At {
 
     async fn open(&self, missing: Missing) -> Result<Backend, Failure> {
         if let Some(url) = &self.server {
-            return Backend::open(Place::Server { url: url.clone() }).await;
+            let server = self.credentials.address(url, &self.data.find())?;
+            return Backend::open(Place::Server { server }).await;
         }
         let folder = self.data.find();
         if missing == Missing::Refuse && !Store::is_in(&folder) {

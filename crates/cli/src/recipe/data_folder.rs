@@ -16,6 +16,11 @@ pub(crate) struct DataFolder {
 }
 
 impl DataFolder {
+    /// The folder that the user named.
+    pub(crate) fn given(&self) -> Option<&Path> {
+        self.data.as_deref()
+    }
+
     /// The folder; `.anabranch` in the current one if there is none yet.
     pub(crate) fn find(&self) -> PathBuf {
         let above = || {

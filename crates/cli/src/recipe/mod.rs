@@ -31,6 +31,7 @@ mod invalidate;
 mod pin;
 mod reference;
 mod collect;
+mod credentials;
 mod scrub;
 mod archive;
 mod functions;

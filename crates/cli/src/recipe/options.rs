@@ -24,6 +24,11 @@ impl StoreOptions {
         Config { quota_bytes: self.quota, ..Config::default() }
     }
 
+    /// The quota that the user gave.
+    pub(crate) fn quota(&self) -> Option<u64> {
+        self.quota
+    }
+
     /// Fails if acknowledged data was lost. The log says what.
     pub(crate) fn check(&self, health: &Health) -> Result<(), Failure> {
         match health.lost > 0 && !self.accept_loss {

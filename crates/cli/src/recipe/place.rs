@@ -6,8 +6,9 @@ use std::time::Duration;
 use anabranch_content::{Config, Error as StoreError, Store};
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{Error, Executor, Functions};
-use anabranch_server::{Client, ClientError, Code};
+use anabranch_server::{Client, ClientError, Code, ServerAddress};
 
+use super::credentials;
 use super::owner::Owner;
 use super::socket;
 use crate::failure::Failure;
@@ -18,7 +19,7 @@ pub(super) enum Place {
     /// The store in a folder.
     Folder { folder: PathBuf, config: Config },
     /// A server by its URL.
-    Server { url: String },
+    Server { server: ServerAddress },
 }
 
 /// The executor that does the work of a command.
@@ -40,7 +41,7 @@ impl Place {
     pub(super) async fn open(&self) -> Result<Connection, Failure> {
         match self {
             Place::Folder { folder, config } => find_owner(folder, config).await,
-            Place::Server { url } => connect(url).await.map(Connection::Client),
+            Place::Server { server } => connect(server).await.map(Connection::Client),
         }
     }
 
@@ -79,7 +80,7 @@ async fn find_owner(folder: &Path, config: &Config) -> Result<Connection, Failur
         };
         let StoreError::Owned { owner, listens_on } = &refused else { unreachable!("matched above") };
         if let Some(listens_on) = listens_on
-            && let Ok(client) = Client::connect(&format!("http://{listens_on}")).await
+            && let Ok(client) = Client::connect_to(&credentials::of_owner(listens_on, folder)).await
         {
             return Ok(Connection::Client(client));
         }
@@ -104,13 +105,10 @@ async fn client_of(folder: &Path) -> Option<Client> {
     Client::over_socket(socket).await.ok()
 }
 
-async fn connect(url: &str) -> Result<Client, Failure> {
-    if url.starts_with("https://") {
-        let message = format!("--server {url}: this version has no TLS; name a server with http://");
-        return Err(Failure::Wrong(message));
-    }
-    match url.starts_with("http://") {
-        true => Ok(Client::connect(url).await?),
+async fn connect(server: &ServerAddress) -> Result<Client, Failure> {
+    let url = &server.url;
+    match url.starts_with("http://") || url.starts_with("https://") {
+        true => Ok(Client::connect_to(server).await?),
         false => Err(Failure::Wrong(format!("--server {url}: an address looks like http://127.0.0.1:7421"))),
     }
 }

@@ -1,6 +1,6 @@
 //! The plans that `anabranch serve` serves.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use anabranch_engine::Engine;
@@ -11,16 +11,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 use crate::failure::Failure;
-use crate::plan::nearest_project;
 use crate::worker;
 
 /// Which plans are served, and how they change.
 #[derive(Args)]
 pub(crate) struct PlanArgs {
-    /// The project file of the plans to serve; without this option, the nearest anabranch.toml in this folder or
-    /// above. Without any there are no plans.
-    #[arg(long, value_name = "FILE")]
-    project: Option<PathBuf>,
     /// Tries a changed plan on this share of the users first, from 0 to 1, as in 0.05. After --canary-for it is served
     /// to everybody, or rolled back if it fails more often or is slower.
     #[arg(long, value_name = "SHARE", value_parser = share)]
@@ -39,18 +34,15 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl PlanArgs {
-    /// Loads the plans of the project, if there is one. Their runs are executed by `runs`.
-    pub(super) async fn load(&self, runs: &Engine) -> Result<Option<Plans>, Failure> {
-        let nearest = || Ok::<_, Failure>(nearest_project()?.map(|project| project.file));
-        let Some(file) = self.project.clone().map_or_else(nearest, |file| Ok(Some(file)))? else {
-            return Ok(None);
-        };
+    /// Loads the plans of a project, if there is one. Their runs are executed by `runs`.
+    pub(super) async fn load(&self, project: Option<&Path>, runs: &Engine) -> Result<Option<Plans>, Failure> {
+        let Some(file) = project else { return Ok(None) };
         let canary = self.canary.map(|share| CanarySettings { share, trial: self.canary_for });
         let settings = PlanSettings {
             worker: Some(worker::here()),
             canary,
             keep_requests: self.keep_requests,
-            ..PlanSettings::new(&file)
+            ..PlanSettings::new(file)
         };
         let plans = Plans::load(settings, runs.clone()).await?;
         let all = plans.problems();

@@ -184,13 +184,15 @@ fn a_server_tells_of_losses_and_exits_with_3() {
     let status: Json = serde_json::from_str(&said.stdout).unwrap();
     let lost = r#"{"damaged":0,"diverged":0,"failures":0,"fine":false,"index_damaged":false,"lost":1,"over_quota":false}"#;
     assert_eq!(status["health"].to_string(), lost);
-    assert_eq!(http_status(&server.url)["health"].to_string(), lost);
+    let token = fs::read_to_string(folder.join(".anabranch/token")).unwrap();
+    assert_eq!(http_status(&server.url, token.trim())["health"].to_string(), lost);
     let port = server.url.rsplit(':').next().unwrap().to_owned();
     assert_eq!(server.end(Signal::TERM), Some(3));
     let log = fs::read_to_string(folder.join("stderr.txt")).unwrap();
     expect![[r#"
         ERROR anabranch_content: opened after a crash: at least 1 acknowledged thing lost; log/00000001.log is unreadable for 72 bytes from byte 147; 5 records read again from the log clean=false replayed=5 unfinished=0 unreadable=1 lost=1
         INFO anabranch::serve: opened the store store=.anabranch blobs=2 recipes=0 used_bytes=310
+        INFO anabranch::serve: requests need a token token_file=.anabranch/token console=http://127.0.0.1:PORT/
         INFO anabranch::serve: listening; try: anabranch recipe status --server http://127.0.0.1:PORT address=127.0.0.1:PORT
         INFO anabranch::serve: shut down
     "#]]
@@ -202,12 +204,13 @@ fn a_server_tells_of_losses_and_exits_with_3() {
     let log = fs::read_to_string(folder.join("stderr.txt")).unwrap();
     let levels: Vec<Json> =
         log.lines().map(|line| serde_json::from_str::<Json>(line).unwrap()["level"].take()).collect();
-    assert_eq!(levels, ["ERROR", "INFO", "INFO", "INFO"], "{log}");
+    assert_eq!(levels, ["ERROR", "INFO", "INFO", "INFO", "INFO"], "{log}");
 }
 
-fn http_status(url: &str) -> Json {
+fn http_status(url: &str, token: &str) -> Json {
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
-    stream.write_all(b"GET /v1/status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let head = format!("host: localhost\r\nauthorization: Bearer {token}\r\nconnection: close");
+    stream.write_all(format!("GET /v1/status HTTP/1.1\r\n{head}\r\n\r\n").as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()

@@ -28,7 +28,7 @@ fn bytes(folder: &Path, args: &[&str], stdin: &[u8]) -> Vec<u8> {
 
 /// A server, killed when dropped.
 pub(crate) struct Server {
-    child: Child,
+    pub(crate) child: Child,
     pub(crate) url: String,
 }
 
@@ -129,7 +129,10 @@ fn commands_talk_to_the_server_that_has_the_store() {
     for _ in 0..3 {
         assert_eq!(recipe(&folder, "get twice").stdout, "abab");
     }
-    let far = recipe(&folder, &format!("get twice --data elsewhere --server {}", server.url));
+    let far = format!("get twice --data elsewhere --server {}", server.url);
+    let refused = recipe(&folder, &far);
+    assert!(refused.code == 1 && refused.stderr.contains("--token-file FILE"), "{}", refused.shown());
+    let far = recipe(&folder, &format!("{far} --token-file .anabranch/token"));
     assert_eq!(far.stdout, "abab", "{}", far.shown());
     let status = recipe(&folder, "status --json");
     assert!(

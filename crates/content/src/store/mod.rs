@@ -196,6 +196,11 @@ impl Store {
         self.blocking(|core| format::finish_upgrade(&*core.disk, core.segments.salt())).await
     }
 
+    /// The address that the process that owns the store in a folder listens on, if there is such a process.
+    pub fn announced(folder: impl AsRef<Path>) -> Option<String> {
+        Owner::announced(folder.as_ref())
+    }
+
     /// Records the address that this process listens on, for other processes that find the store in use.
     pub fn announce(&self, listen: &str) -> Result<(), Error> {
         match &*lock(&self.inner.owner) {

@@ -53,6 +53,19 @@ impl Owner {
         Ok(owner)
     }
 
+    /// The address that the process that owns the store in a folder listens on, if there is one.
+    pub(crate) fn announced(folder: &Path) -> Option<String> {
+        let mut file = File::open(folder.join(NAME)).ok()?;
+        // If the lock can be had nobody owns the store, and the text is a dead process's.
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => {}
+            Ok(()) | Err(TryLockError::Error(_)) => return None,
+        }
+        let mut text = String::new();
+        Read::by_ref(&mut file).take(4096).read_to_string(&mut text).ok()?;
+        text.trim().split_once(LISTENING).map(|(_, listens_on)| listens_on.to_owned())
+    }
+
     /// Writes the address that the owner listens on.
     pub(crate) fn announce(&self, listen: &str) -> Result<(), Error> {
         self.say(Some(listen))

@@ -18,11 +18,8 @@ fn every_class_has_a_rule_and_text_is_escaped() {
         nodes.push(Node { tone, lines, ..node("", 1, &[0]) });
     }
     nodes[2].after[0] = Edge { from: 0, is_strong: true, is_dashed: true };
-    let legend = vec![
-        (Sign::Box(Tone::Wait), "waits"),
-        (Sign::StrongLine, "strong"),
-        (Sign::DashedLine, "dashed"),
-    ];
+    let legend =
+        vec![(Sign::Box(Tone::Wait), "waits"), (Sign::StrongLine, "strong"), (Sign::DashedLine, "dashed")];
     let diagram = Diagram { title: "</style>".to_owned(), summary: String::new(), legend, nodes };
     let svg = diagram.svg();
     let style = svg.split("<style>").nth(1).unwrap().split("</style>").next().unwrap();

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use super::{Denial, Scope, Token};
 
@@ -86,13 +87,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct TokenFiles {
     local: Token,
+    local_hash: blake3::Hash,
     others: PathBuf,
     known: Mutex<KnownTokens>,
 }
 
 #[derive(Debug)]
 struct KnownTokens {
-    records: Arc<[TokenRecord]>,
+    /// Nothing if the file cannot be read.
+    records: Option<Arc<[TokenRecord]>>,
     version: Option<FileVersion>,
     looked: SystemTime,
 }
@@ -112,7 +115,9 @@ impl TokenFiles {
     /// If a file cannot be read or written, others can read the local token, or a file is not what it should be.
     pub fn open(local: &Path, others: &Path) -> Result<TokenFiles, Error> {
         let known = KnownTokens::read(others)?;
-        Ok(TokenFiles { local: local_token(local)?, others: others.to_owned(), known: Mutex::new(known) })
+        let local = local_token(local)?;
+        let local_hash = local.hash();
+        Ok(TokenFiles { local, local_hash, others: others.to_owned(), known: Mutex::new(known) })
     }
 
     /// The token in clear.
@@ -124,31 +129,43 @@ impl TokenFiles {
     pub(super) fn find(&self, shown: &Token) -> Result<FoundToken, Denial> {
         let hash = shown.hash();
         let mut found = None;
-        if hash == self.local.hash() {
+        if hash == self.local_hash {
             found = Some(FoundToken { name: LOCAL.into(), scope: Scope::Admin, expires: None });
         }
-        for record in self.records().map_err(Denial::Unreadable)?.iter() {
+        let records = self.records();
+        for record in records.iter().flat_map(|records| records.iter()) {
             if record.hash == hash {
                 let TokenRecord { name, scope, expires, .. } = record;
                 found = Some(FoundToken { name: Arc::clone(name), scope: *scope, expires: *expires });
             }
         }
-        found.ok_or(Denial::Unknown)
+        found.ok_or(if records.is_some() { Denial::Unknown } else { Denial::Unreadable })
     }
 
-    /// The others, read again if their file has changed.
-    fn records(&self) -> Result<Arc<[TokenRecord]>, Error> {
+    /// The others, read again if their file has changed; nothing if it cannot be read, which the log says.
+    fn records(&self) -> Option<Arc<[TokenRecord]>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let now = super::wall_clock();
         // A clock that was set back must not keep a revoked token alive.
         let is_fresh = now.duration_since(known.looked).is_ok_and(|age| age < LOOK_EVERY);
         if !is_fresh {
-            if FileVersion::of(&self.others)? != known.version {
-                *known = KnownTokens::read(&self.others)?;
-            }
             known.looked = now;
+            let read = match FileVersion::of(&self.others) {
+                Ok(version) if version == known.version && known.records.is_some() => {
+                    return known.records.clone();
+                }
+                Ok(_) => KnownTokens::read(&self.others),
+                Err(error) => Err(error),
+            };
+            match read {
+                Ok(read) => *known = read,
+                Err(error) => {
+                    warn!(%error, "the file of tokens cannot be read, so its tokens are refused");
+                    known.records = None;
+                }
+            }
         }
-        Ok(Arc::clone(&known.records))
+        known.records.clone()
     }
 }
 
@@ -177,7 +194,7 @@ impl KnownTokens {
     fn read(file: &Path) -> Result<KnownTokens, Error> {
         // Before the file is read: if it changes in between, it is read once more.
         let version = FileVersion::of(file)?;
-        let records = TokenRecord::list(file)?.into();
+        let records = Some(TokenRecord::list(file)?.into());
         Ok(KnownTokens { records, version, looked: super::wall_clock() })
     }
 }

@@ -132,7 +132,7 @@ pub(crate) enum Denial {
     /// Its token does not reach.
     TooLittle { caller: Caller, needed: Scope },
     /// The tokens cannot be read.
-    Unreadable(Error),
+    Unreadable,
 }
 
 impl Denial {
@@ -153,7 +153,7 @@ impl Denial {
                 anabranch_text::quote(&caller.name),
                 caller.scope
             ),
-            Denial::Unreadable(error) => format!("the tokens of this server cannot be read: {error}"),
+            Denial::Unreadable => "the tokens of this server cannot be read; its log says why".to_owned(),
         }
     }
 }

@@ -2,11 +2,15 @@
 //!
 //! A new route gets one row in `routes.rs`. A route without a row needs the scope `admin`, and a test finds it.
 
+mod openapi;
 mod routes;
+#[cfg(test)]
+mod tests;
 
 use axum::http::Method;
 
 use crate::access::Scope;
+pub(crate) use openapi::answer as openapi;
 pub(crate) use routes::{GRPC, ROUTES};
 
 /// What a caller needs for a route.
@@ -86,12 +90,24 @@ pub(crate) fn find(method: &Method, path: &str) -> Option<usize> {
     ROUTES.iter().position(|route| route.path == path && route.method == method)
 }
 
+/// The parts of a path of gRPC, `/package.Service/Method`.
+fn grpc_parts(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix('/')?.split_once('/')
+}
+
 /// What a call of gRPC needs, by its path.
 pub(crate) fn grpc_needs(path: &str) -> Needs {
-    let found = GRPC.iter().find(|(service, methods, _)| {
-        let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(*service));
-        let method = rest.and_then(|rest| rest.strip_prefix('/'));
-        method.is_some_and(|method| methods.contains(&method))
-    });
-    found.map_or(Needs::Token(Scope::Admin), |(_, _, needs)| *needs)
+    let parts = grpc_parts(path);
+    let is_it = |(service, methods, _): &&(&str, &[&str], Needs)| {
+        parts.is_some_and(|(wanted, method)| *service == wanted && methods.contains(&method))
+    };
+    GRPC.iter().find(is_it).map_or(Needs::Token(Scope::Admin), |(_, _, needs)| *needs)
+}
+
+/// The place of a call among all calls of [`GRPC`], by its path.
+pub(crate) fn grpc_place(path: &str) -> Option<usize> {
+    let parts = grpc_parts(path)?;
+    let all =
+        GRPC.iter().flat_map(|(service, methods, _)| methods.iter().map(move |method| (*service, *method)));
+    all.into_iter().position(|known| known == parts)
 }

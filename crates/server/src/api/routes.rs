@@ -12,6 +12,7 @@ const ADMIN: Needs = Needs::Token(Scope::Admin);
 
 const OCTETS: &str = "application/octet-stream";
 const TEXT: &str = "text/plain";
+const EVENTS: &str = "text/event-stream";
 
 /// All routes of HTTP, by their area.
 pub(crate) const ROUTES: &[Route] = &[
@@ -19,6 +20,10 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::new("GET", "/healthz", OPEN, "Whether the process lives.").answers(Media(TEXT)),
     Route::new("GET", "/readyz", OPEN, "Whether the server takes requests; 503 once it shuts down.")
         .answers(Media(TEXT)),
+    Route::new("GET", "/metrics", READ, "Metrics in the text format of Prometheus.").answers(Media(TEXT)),
+    Route::new("GET", "/openapi.json", OPEN, "This document.").json("Document"),
+    Route::new("GET", "/v1/config", ADMIN, "The settings of the server and where each comes from.")
+        .json("Config"),
     // Blobs.
     Route::new("POST", "/v1/blobs", RUN, "Stores the body as a blob.").takes(Bytes).json("StoredBlob"),
     Route::new("PUT", "/v1/blobs", RUN, "Stores the body as a blob.").takes(Bytes).json("StoredBlob"),
@@ -63,6 +68,64 @@ pub(crate) const ROUTES: &[Route] = &[
         .json("ChangedPlans"),
     Route::new("POST", "/v1/plans/{name}/rollback", ADMIN, "Gives up the version on trial.")
         .json("ChangedPlans"),
+    // Graphs of recipes, functions.
+    Route::new(
+        "GET",
+        "/v1/recipes/{target}/graph",
+        READ,
+        "The graph of a recipe, and which values are stored.",
+    )
+    .query(&[("most", "the most nodes, 1000 if not given")])
+    .json("RecipeGraph"),
+    Route::new("GET", "/v1/functions", READ, "The functions of recipes.").json("Functions"),
+    // Runs.
+    Route::new("GET", "/v1/runs", READ, "Runs, the newest first.")
+        .query(&[
+            ("kind", "`plan`, `recipe` or `dataset`"),
+            ("name", "the name of the plan, recipe or dataset"),
+            ("state", "`running`, `complete`, `degraded`, `failed` or `stopped`"),
+            ("limit", "runs on the page, at most 1000"),
+            ("before", "the run after the page"),
+        ])
+        .json("Runs"),
+    Route::new("GET", "/v1/runs/{id}", READ, "A run: its ledger, graph and timeline.").json("Run"),
+    Route::new("POST", "/v1/runs/{id}/cancel", RUN, "Stops a run.").json("Stopping"),
+    Route::new("GET", "/v1/runs/{id}/events", READ, "Events of a run (SSE); `Last-Event-ID` resumes.")
+        .query(&[("after", "the event before the first one")])
+        .answers(Media(EVENTS)),
+    Route::new("GET", "/v1/runs/{id}/{file}", READ, "`timeline.html`, `timeline.svg` or `timeline.json`.")
+        .answers(Media(OCTETS)),
+    Route::new("GET", "/v1/events", READ, "Runs as they begin and end (SSE).").answers(Media(EVENTS)),
+    // Datasets.
+    Route::new("GET", "/v1/datasets", READ, "All dataset jobs.").json("Datasets"),
+    Route::new("POST", "/v1/datasets", RUN, "Submits a dataset to build; `Idempotency-Key`.")
+        .takes(Json("DatasetJob"))
+        .json("AcceptedDataset"),
+    Route::new("GET", "/v1/datasets/{id}", READ, "A dataset job: its progress, limits and spend.")
+        .json("Dataset"),
+    Route::new("DELETE", "/v1/datasets/{id}", ADMIN, "Removes a dataset that is not being built."),
+    Route::new(
+        "POST",
+        "/v1/datasets/{id}/cancel",
+        RUN,
+        "Stops a build; calls in flight are finished and saved.",
+    )
+    .json("Stopping"),
+    Route::new("GET", "/v1/datasets/{id}/cells", READ, "One byte per cell, by rows.")
+        .query(&[("from", "the first row"), ("to", "the row after the last"), ("bucket", "rows per byte")])
+        .answers(Media(OCTETS)),
+    Route::new("GET", "/v1/datasets/{id}/rows", READ, "Rows that are built.")
+        .query(&[("limit", "the most rows"), ("after", "the row before the first one")])
+        .json("DatasetRows"),
+    Route::new("GET", "/v1/datasets/{id}/errors", READ, "Cells that failed.")
+        .query(&[("limit", "the most cells")])
+        .json("DatasetErrors"),
+    Route::new("GET", "/v1/datasets/{id}/report", READ, "The report, a page.").answers(Media("text/html")),
+    Route::new("GET", "/v1/datasets/{id}/files", READ, "The files of a dataset.").json("DatasetFiles"),
+    Route::new("GET", "/v1/datasets/{id}/files/{*name}", READ, "A file of a dataset.").answers(Media(OCTETS)),
+    Route::new("GET", "/v1/datasets/{id}/download", READ, "All rows in one file.")
+        .query(&[("format", "`jsonl`, `csv` or `parquet`")])
+        .answers(Media(OCTETS)),
     // Names.
     Route::new("GET", "/v1/refs", READ, "Names in order.")
         .query(&[("after", "the name before the page"), ("limit", "names on the page, at most 10000")])
@@ -92,6 +155,7 @@ pub(crate) const GRPC: &[(&str, &[&str], Needs)] = &[
             "Imports",
             "List",
             "FindPrefix",
+            "Usage",
             "Functions",
             "Status",
             "Events",

@@ -1,5 +1,6 @@
 //! The other end of our own service: what a program calls that has no executor itself.
 
+mod connect;
 mod inside;
 mod socket;
 mod streams;
@@ -14,9 +15,12 @@ use anabranch_recipe::{
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::net::UnixStream;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 
+use connect::Bearer;
+pub use connect::ServerAddress;
 use socket::Connected;
 pub use streams::{Exporting, Got, Hearing, Many, Piece};
 
@@ -36,6 +40,14 @@ pub enum Error {
         /// Why.
         #[source]
         cause: Arc<tonic::transport::Error>,
+    },
+    /// The certificates to trust cannot be read, or the address has no host.
+    #[error("could not connect to {url}: {problem}")]
+    Address {
+        /// Where the server should be.
+        url: String,
+        /// What is wrong.
+        problem: String,
     },
     /// The connection broke before the call was answered.
     #[error("the connection to the server broke: {cause}")]
@@ -117,7 +129,7 @@ pub struct Resolved {
 /// A connection to a server; clones share it.
 #[derive(Clone, Debug)]
 pub struct Client {
-    recipes: RecipesClient<Channel>,
+    recipes: RecipesClient<InterceptedService<Channel, Bearer>>,
 }
 
 /// How long a connection may take to come about.
@@ -159,11 +171,9 @@ fn configured(endpoint: Endpoint) -> Endpoint {
 }
 
 impl Client {
-    /// Connects to a server, `http://host:port`.
+    /// Connects to a server without a token, `http://host:port` or `https://host:port`.
     pub async fn connect(url: &str) -> Result<Client, Error> {
-        let failed = |cause| Error::Connect { url: url.to_owned(), cause: Arc::new(cause) };
-        let endpoint = configured(Endpoint::from_shared(url.to_owned()).map_err(failed)?);
-        Ok(Client::on(endpoint.connect().await.map_err(failed)?))
+        Client::connect_to(&ServerAddress::new(url)).await
     }
 
     /// A client on a connected Unix socket. It does not connect again: once the socket is closed, every call fails with
@@ -172,11 +182,12 @@ impl Client {
         // The host of the URL is sent with each call; the socket decides where calls go.
         let failed = |cause| Error::Connect { url: "the socket".to_owned(), cause: Arc::new(cause) };
         let endpoint = configured(Endpoint::from_static("http://localhost"));
-        Ok(Client::on(endpoint.connect_with_connector(Connected(Some(socket))).await.map_err(failed)?))
+        let channel = endpoint.connect_with_connector(Connected(Some(socket))).await.map_err(failed)?;
+        Ok(Client::on(channel, Bearer::default()))
     }
 
-    fn on(channel: Channel) -> Client {
-        let recipes = RecipesClient::new(channel)
+    fn on(channel: Channel, bearer: Bearer) -> Client {
+        let recipes = RecipesClient::with_interceptor(channel, bearer)
             .max_decoding_message_size(MESSAGE_MOST)
             .max_encoding_message_size(MESSAGE_MOST);
         Client { recipes }

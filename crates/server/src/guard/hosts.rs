@@ -1,5 +1,6 @@
 //! The hosts that a request may name in `Host`, `:authority` and `Origin`.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
@@ -31,6 +32,16 @@ impl FromStr for AllowedHost {
             false => HostPort::parse(text).ok_or(NotAHost)?,
         };
         Ok(AllowedHost { host, port })
+    }
+}
+
+impl fmt::Display for AllowedHost {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.host.contains(':'), self.port) {
+            (_, None) => write!(out, "{}", self.host),
+            (true, Some(port)) => write!(out, "[{}]:{port}", self.host),
+            (false, Some(port)) => write!(out, "{}:{port}", self.host),
+        }
     }
 }
 
@@ -68,9 +79,14 @@ impl HostPort {
         Some(HostPort { host, port: Some(port) })
     }
 
-    /// Whether an origin is this host, which plain HTTP serves.
+    /// The same with the port of its scheme if none is written.
+    pub(super) fn or_port(self, port: u16) -> HostPort {
+        HostPort { port: self.port.or(Some(port)), ..self }
+    }
+
+    /// Whether an origin is this host.
     pub(super) fn is_origin(&self, origin: &HostPort) -> bool {
-        self.host == origin.host && self.port.or(Some(80)) == origin.port
+        self == origin
     }
 
     fn ip(&self) -> Option<IpAddr> {
@@ -163,7 +179,7 @@ mod tests {
     #[test]
     fn origins() {
         let of = |origin: &str| HostPort::of_origin(origin);
-        let host = HostPort::parse("recipes.example").unwrap();
+        let host = HostPort::parse("recipes.example").unwrap().or_port(80);
         assert!(host.is_origin(&of("http://recipes.example").unwrap()));
         assert!(!host.is_origin(&of("https://recipes.example").unwrap()));
         assert!(!host.is_origin(&of("http://recipes.example:7421").unwrap()));

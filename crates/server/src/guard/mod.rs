@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
+use axum::http::header::{
+    CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use axum::http::{Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -23,6 +25,8 @@ pub use hosts::{AllowedHost, NotAHost};
 use crate::access::{Caller, Denial, Peer, Scope};
 use crate::api::{self, Needs, RequestBody, Route};
 use crate::failure::refusal;
+use crate::load::{Shed, Slot};
+use crate::observe::{CalledBy, OpenCall};
 use crate::service::Shared;
 use hosts::HostPort;
 
@@ -51,6 +55,7 @@ impl Refusal {
             let code = match self.status {
                 StatusCode::UNAUTHORIZED => Code::Unauthenticated,
                 StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
+                StatusCode::TOO_MANY_REQUESTS => Code::ResourceExhausted,
                 _ => Code::PermissionDenied,
             };
             return Status::new(code, self.message).into_http::<Body>();
@@ -58,6 +63,9 @@ impl Refusal {
         let mut answer = refusal(self.status, self.word, &self.message);
         if self.status == StatusCode::UNAUTHORIZED {
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+        }
+        if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         answer
     }
@@ -71,7 +79,7 @@ impl From<Denial> for Refusal {
         let message = denial.message();
         match denial {
             Denial::TooLittle { .. } => Refusal::forbidden(message),
-            Denial::Unreadable(_) => {
+            Denial::Unreadable => {
                 Refusal { status: StatusCode::SERVICE_UNAVAILABLE, word: "unavailable", message }
             }
             Denial::Missing | Denial::Malformed | Denial::Unknown | Denial::Expired { .. } => {
@@ -83,17 +91,67 @@ impl From<Denial> for Refusal {
 
 /// Hands a request on, with its [`Caller`](crate::access::Caller) as an extension, or answers why it is refused.
 pub(crate) async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
-    match check(&shared, &request) {
-        Ok(caller) => {
+    let is_grpc = is_grpc(&request);
+    let caller = match check(&shared, &request) {
+        Ok(caller) => caller,
+        Err(refused) => return refused.answer(is_grpc),
+    };
+    let called_by = CalledBy(caller.clone());
+    let is_free = route(&request).is_some_and(|route| WITHOUT_SLOT.contains(&route.path));
+    let slots = match is_free {
+        true => Ok((None, None)),
+        false => slots(&shared, &caller).await,
+    };
+    let mut answer = match slots {
+        Ok((slot, open)) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            let mut answer = next.run(request).await;
+            drop(slot);
+            if let Some(open) = open {
+                answer.extensions_mut().insert(open);
+            }
+            answer
         }
-        Err(refused) => refused.answer(is_grpc(&request)),
+        Err(shed) => {
+            shared.metrics.shed(shed);
+            Refusal::from(shed).answer(is_grpc)
+        }
+    };
+    answer.extensions_mut().insert(called_by);
+    answer
+}
+
+/// Routes that tell how a server does, also when it has too much to do.
+const WITHOUT_SLOT: [&str; 4] = ["/healthz", "/readyz", "/metrics", "/openapi.json"];
+
+/// The slots of a request: for the work, and for the answer.
+async fn slots(shared: &Shared, caller: &Caller) -> Result<(Option<Slot>, Option<OpenCall>), Shed> {
+    let open = shared.open_calls.enter(&caller.name).await?;
+    let slot = shared.slots.enter(&caller.name).await?;
+    Ok((Some(slot), Some(OpenCall(Arc::new(open)))))
+}
+
+impl From<Shed> for Refusal {
+    fn from(shed: Shed) -> Refusal {
+        match shed {
+            Shed::Client => Refusal {
+                status: StatusCode::TOO_MANY_REQUESTS,
+                word: "resource_exhausted",
+                message: "this client has more requests under way than its share; try again later".to_owned(),
+            },
+            Shed::Server => Refusal {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                word: "unavailable",
+                message: "the server has more requests than it can work on; try again later".to_owned(),
+            },
+        }
     }
 }
 
 fn check(shared: &Shared, request: &Request) -> Result<Caller, Refusal> {
     let host = check_host(&shared.hosts, request)?;
+    let own_port = if shared.tls.is_some() { 443 } else { 80 };
+    let host = host.map(|host| host.or_port(own_port));
     check_site(&shared.hosts, host.as_ref(), request.headers())?;
     let route = route(request);
     check_kind(request, route)?;

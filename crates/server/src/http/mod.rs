@@ -52,6 +52,9 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
         .route("/v1/runs/{id}/{file}", get(runs::timeline))
         .route("/v1/events", get(runs::all_events))
         .merge(dataset_routes())
+        .route("/v1/config", get(config))
+        .route("/metrics", get(crate::metrics::page))
+        .route("/openapi.json", get(crate::api::openapi))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .method_not_allowed_fallback(not_allowed)
@@ -182,4 +185,8 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 
 async fn status(State(shared): State<Arc<Shared>>) -> Response {
     axum::Json(json::status(&shared.executor.status())).into_response()
+}
+
+async fn config(State(shared): State<Arc<Shared>>) -> Response {
+    axum::Json(&shared.config).into_response()
 }

@@ -110,8 +110,9 @@ pub(super) async fn value(
     query: Result<Query<Wanting>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let deadline = match query.map_err(|rejection| super::wrong_query(&rejection))?.0.timeout {
-        Some(text) => deadline::from_now(deadline::written(&text)?, &shared.executor)?,
+    let timeout = query.map_err(|rejection| super::wrong_query(&rejection))?.0.timeout;
+    let deadline = match deadline::of_request(timeout.as_deref(), &headers)? {
+        Some(within) => deadline::from_now(within, &shared.executor)?,
         None => None,
     };
     let name = super::path(target)?;

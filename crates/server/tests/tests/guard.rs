@@ -11,7 +11,7 @@ use tonic::transport::Endpoint;
 use crate::support::{Server, soon};
 
 /// The status and the body of an answer to a request of HTTP/1.1; `Host` is the server's address unless given.
-async fn send(server: &Server, line: &str, headers: &[&str], body: &[u8]) -> (u16, String) {
+pub(crate) async fn send(server: &Server, line: &str, headers: &[&str], body: &[u8]) -> (u16, String) {
     let address = server.url.strip_prefix("http://").unwrap();
     let mut head = format!("{line} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
     if !headers.iter().any(|header| header.to_lowercase().starts_with("host:")) {

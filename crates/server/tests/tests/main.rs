@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod support;
+mod access;
 mod aliases;
 mod datasets;
 mod depth;
@@ -13,6 +14,9 @@ mod generated;
 mod graphs;
 mod guard;
 mod http;
+mod load;
+mod observed;
+mod openapi;
 mod plans;
 mod plans_change;
 mod plans_grpc;
@@ -21,3 +25,4 @@ mod runs;
 mod seed;
 mod serving;
 mod stalls;
+mod tls;

@@ -1,6 +1,7 @@
 //! A server on a free port of this machine, clients for it, and functions that wait to be told.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -78,6 +79,18 @@ impl Server {
         Server::of(executor, service, clock).await
     }
 
+    /// A server that is set up further, on the test's time.
+    pub(crate) async fn set_up(
+        functions: Functions,
+        settings: Settings,
+        set_up: impl FnOnce(Service) -> Service,
+    ) -> Server {
+        let executor = Executor::in_memory(functions).unwrap();
+        let clock = Arc::new(TestClock::default());
+        let service = Service::with_clock(executor.clone(), settings, Arc::clone(&clock) as Arc<dyn Clock>);
+        Server::of(executor, set_up(service), clock).await
+    }
+
     pub(crate) async fn of(executor: Executor, service: Service, clock: Arc<TestClock>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -113,6 +126,14 @@ impl Server {
     pub(crate) async fn served(&mut self) -> Served {
         soon(self.served.join_next()).await.expect("it is served once").unwrap()
     }
+}
+
+/// An empty folder of a test.
+pub(crate) fn folder(test: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("anabranch-server-{}-{test}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
 }
 
 /// A clock that stands still until the test advances it.

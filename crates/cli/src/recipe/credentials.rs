@@ -1,0 +1,63 @@
+//! The token and the certificates for a server that is named with `--server`.
+
+use std::path::{Path, PathBuf};
+
+use anabranch_content::Store;
+use anabranch_server::{ClientError, Code, ServerAddress, Token};
+use clap::Args;
+
+use crate::failure::Failure;
+
+/// How to talk to a server.
+#[derive(Args)]
+pub(super) struct Credentials {
+    /// The file of the token for --server. Without this, the variable ANABRANCH_TOKEN is the token, or the server of
+    /// --data is told the token of its folder.
+    #[arg(long, value_name = "FILE", env = "ANABRANCH_TOKEN_FILE", hide_env_values = true)]
+    token_file: Option<PathBuf>,
+    /// A PEM file of the authorities to trust for https:// instead of the system's.
+    #[arg(long, value_name = "FILE", env = "ANABRANCH_CA_FILE", hide_env_values = true)]
+    ca_file: Option<PathBuf>,
+}
+
+/// The variable with a token.
+const TOKEN: &str = "ANABRANCH_TOKEN";
+
+impl Credentials {
+    /// The server at a URL, with the token for it if there is one.
+    pub(super) fn address(&self, url: &str, data: &Path) -> Result<ServerAddress, Failure> {
+        let of_file = |file: &Path| Token::of_file(file).map_err(|error| Failure::Failed(Box::new(error)));
+        let token = match (&self.token_file, std::env::var(TOKEN)) {
+            (Some(file), _) => Some(of_file(file)?),
+            (None, Ok(text)) => Some(Token::parse(text.trim()).ok_or_else(|| {
+                Failure::Wrong(format!("{TOKEN} is not a token: printable ASCII without spaces"))
+            })?),
+            (None, Err(_)) if is_own(url, data) => Some(of_file(&data.join("token"))?),
+            (None, Err(_)) => None,
+        };
+        Ok(ServerAddress { url: url.to_owned(), token, authorities: self.ca_file.clone() })
+    }
+}
+
+/// Whether the process that owns the store serves at this URL. Nobody else is told the token of its folder.
+fn is_own(url: &str, data: &Path) -> bool {
+    let url = url.trim_end_matches('/').replacen("://localhost:", "://127.0.0.1:", 1);
+    Store::announced(data).is_some_and(|announced| announced == url) && data.join("token").is_file()
+}
+
+/// The server of a store whose owner has no socket.
+pub(super) fn of_owner(listens_on: &str, data: &Path) -> ServerAddress {
+    let token = Token::of_file(&data.join("token")).ok();
+    ServerAddress { url: listens_on.to_owned(), token, authorities: None }
+}
+
+/// A failure for want of a token, with the way out of a command.
+pub(super) fn explained(failure: Failure) -> Failure {
+    let Failure::Failed(error) = &failure else { return failure };
+    match error.downcast_ref::<ClientError>() {
+        Some(ClientError::Call { code: Code::Unauthenticated, message }) => Failure::of(format!(
+            "{message}; this command takes a token from --token-file FILE or from the variable {TOKEN}"
+        )),
+        _ => failure,
+    }
+}

@@ -1,0 +1,287 @@
+//! Load: how many requests the server works on at a time, which of them wait, and which are refused.
+//!
+//! A slot is held from the guard until the head of the answer. Free slots go to the waiting client that holds the fewest,
+//! and no client holds more than half of them, so that a client with many slow requests leaves room for the others.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anabranch_engine::clock::Clock;
+use tokio::sync::oneshot;
+
+/// Why a request gets no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shed {
+    /// Its client has more requests than its share.
+    Client,
+    /// The server has more requests than it can work on.
+    Server,
+}
+
+/// The bounds of [`Slots`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotBounds {
+    /// Slots for all clients.
+    pub(crate) most: usize,
+    /// Requests that wait for one.
+    pub(crate) queue_most: usize,
+    /// How long they wait.
+    pub(crate) wait: Duration,
+}
+
+/// The slots of a server.
+pub(crate) struct Slots {
+    bounds: SlotBounds,
+    clock: Arc<dyn Clock>,
+    state: Mutex<SlotState>,
+}
+
+#[derive(Default)]
+struct SlotState {
+    held: usize,
+    waiting: usize,
+    clients: HashMap<Arc<str>, ClientLoad>,
+}
+
+#[derive(Default)]
+struct ClientLoad {
+    held: usize,
+    waiting: VecDeque<oneshot::Sender<Slot>>,
+}
+
+/// A slot, given back when it is dropped.
+pub(crate) struct Slot {
+    slots: Arc<Slots>,
+    client: Arc<str>,
+}
+
+impl Slots {
+    pub(crate) fn new(bounds: SlotBounds, clock: Arc<dyn Clock>) -> Arc<Slots> {
+        Arc::new(Slots { bounds, clock, state: Mutex::default() })
+    }
+
+    /// The most slots of one client.
+    fn client_most(&self) -> usize {
+        self.bounds.most.div_ceil(2)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SlotState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many are held, and how many requests wait.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.held, state.waiting)
+    }
+
+    /// Takes a slot, at once or as soon as it is this client's turn.
+    pub(crate) async fn enter(self: &Arc<Self>, client: &Arc<str>) -> Result<Slot, Shed> {
+        let waiter = {
+            let mut state = self.lock();
+            if self.take(&mut state, client) {
+                return Ok(Slot { slots: Arc::clone(self), client: Arc::clone(client) });
+            }
+            let queued = self.queue(&mut state, client);
+            if queued.is_err() {
+                state.forget_idle(client);
+            }
+            queued?
+        };
+        let late = self.clock.sleep_until(self.clock.now() + self.bounds.wait);
+        tokio::select! {
+            biased;
+            // The sender is dropped if another client needs the place in the queue more.
+            slot = waiter => slot.map_err(|_| Shed::Client),
+            () = late => Err(Shed::Server),
+        }
+    }
+
+    fn take(&self, state: &mut SlotState, client: &Arc<str>) -> bool {
+        let has_room = state.held < self.bounds.most;
+        let load = state.clients.entry(Arc::clone(client)).or_default();
+        // Whoever waits comes first.
+        if !has_room || load.held >= self.client_most() || !load.waiting.is_empty() {
+            return false;
+        }
+        load.held += 1;
+        state.held += 1;
+        true
+    }
+
+    fn queue(&self, state: &mut SlotState, client: &Arc<str>) -> Result<oneshot::Receiver<Slot>, Shed> {
+        let SlotBounds { queue_most, .. } = self.bounds;
+        if state.waiting >= queue_most {
+            state.forget_gone();
+        }
+        let load = state.clients.entry(Arc::clone(client)).or_default();
+        let (own, is_at_share) = (load.waiting.len(), load.held >= self.client_most());
+        if own > 0 && own >= queue_most.div_ceil(2) {
+            return Err(Shed::Client);
+        }
+        if state.waiting >= queue_most && !state.displace(own) {
+            return Err(if is_at_share || own > 0 { Shed::Client } else { Shed::Server });
+        }
+        let (sender, waiter) = oneshot::channel();
+        state.clients.entry(Arc::clone(client)).or_default().waiting.push_back(sender);
+        state.waiting += 1;
+        Ok(waiter)
+    }
+
+    fn give_back(self: &Arc<Self>, client: &Arc<str>) {
+        let next = {
+            let mut state = self.lock();
+            state.held -= 1;
+            if let Some(load) = state.clients.get_mut(client) {
+                load.held -= 1;
+            }
+            state.forget_idle(client);
+            state.next(self.client_most())
+        };
+        // Without the lock: a slot that nobody takes any more is given back in turn.
+        if let Some((client, sender)) = next {
+            let _ = sender.send(Slot { slots: Arc::clone(self), client });
+        }
+    }
+}
+
+impl SlotState {
+    /// The next request in turn, with the slot counted as its own.
+    fn next(&mut self, client_most: usize) -> Option<(Arc<str>, oneshot::Sender<Slot>)> {
+        loop {
+            let may =
+                |(_, load): &(&Arc<str>, &ClientLoad)| !load.waiting.is_empty() && load.held < client_most;
+            let (client, _) = self.clients.iter().filter(may).min_by_key(|(_, load)| load.held)?;
+            let client = Arc::clone(client);
+            let load = self.clients.get_mut(&client)?;
+            let sender = load.waiting.pop_front()?;
+            self.waiting -= 1;
+            if !sender.is_closed() {
+                load.held += 1;
+                self.held += 1;
+                return Some((client, sender));
+            }
+            self.forget_idle(&client);
+        }
+    }
+
+    /// Forgets a client without requests.
+    fn forget_idle(&mut self, client: &Arc<str>) {
+        if self.clients.get(client).is_some_and(|load| load.held == 0 && load.waiting.is_empty()) {
+            self.clients.remove(client);
+        }
+    }
+
+    /// Forgets requests whose clients are gone.
+    fn forget_gone(&mut self) {
+        for load in self.clients.values_mut() {
+            load.waiting.retain(|sender| !sender.is_closed());
+        }
+        self.waiting = self.clients.values().map(|load| load.waiting.len()).sum();
+        self.clients.retain(|_, load| load.held > 0 || !load.waiting.is_empty());
+    }
+
+    /// Refuses the last request of the client with the most waiting ones, if those are more than `own` and one.
+    fn displace(&mut self, own: usize) -> bool {
+        let longest = self.clients.values_mut().max_by_key(|load| load.waiting.len());
+        let Some(load) = longest.filter(|load| load.waiting.len() > own + 1) else { return false };
+        load.waiting.pop_back();
+        self.waiting -= 1;
+        true
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.slots.give_back(&self.client);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_engine::clock::SystemClock;
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn slots(most: usize, queue_most: usize) -> Arc<Slots> {
+        Slots::new(SlotBounds { most, queue_most, wait: Duration::from_secs(3600) }, Arc::new(SystemClock))
+    }
+
+    fn name(name: &str) -> Arc<str> {
+        name.into()
+    }
+
+    /// A request that is not granted yet is pending.
+    macro_rules! enter {
+        ($slots:expr, $client:expr) => {{
+            let (slots, client) = (Arc::clone(&$slots), name($client));
+            Box::pin(async move { slots.enter(&client).await })
+        }};
+    }
+
+    #[tokio::test]
+    async fn a_client_has_half_of_the_slots() {
+        let slots = slots(4, 8);
+        let held = [slots.enter(&name("a")).await.unwrap(), slots.enter(&name("a")).await.unwrap()];
+        let mut third = enter!(slots, "a");
+        assert!((&mut third).now_or_never().is_none(), "half is held");
+        let other = slots.enter(&name("b")).await.unwrap();
+        assert_eq!(slots.load(), (3, 1));
+        drop(held);
+        let third = third.await.unwrap();
+        drop((other, third));
+        assert_eq!(slots.load(), (0, 0));
+        assert!(slots.lock().clients.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_free_slot_goes_to_the_client_with_the_fewest() {
+        let slots = slots(2, 8);
+        let (a, b) = (slots.enter(&name("a")).await.unwrap(), slots.enter(&name("b")).await.unwrap());
+        let (mut more_b, mut c) = (enter!(slots, "b"), enter!(slots, "c"));
+        assert!((&mut more_b).now_or_never().is_none() && (&mut c).now_or_never().is_none());
+        drop(a);
+        let c = c.now_or_never().expect("it is its turn").unwrap();
+        assert!((&mut more_b).now_or_never().is_none());
+        drop(b);
+        drop((more_b.now_or_never().unwrap().unwrap(), c));
+        assert_eq!(slots.load(), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_refuses_the_client_that_fills_it() {
+        let slots = slots(1, 4);
+        let _held = slots.enter(&name("a")).await.unwrap();
+        let mut waiting = Vec::new();
+        for client in ["a", "a", "b", "b"] {
+            let mut waiter = enter!(slots, client);
+            assert!((&mut waiter).now_or_never().is_none());
+            waiting.push(waiter);
+        }
+        assert_eq!(slots.enter(&name("a")).await.err(), Some(Shed::Client));
+        let mut newcomer = enter!(slots, "c");
+        assert!((&mut newcomer).now_or_never().is_none(), "it takes a place from those with two");
+        let refused: Vec<_> = waiting.iter_mut().filter_map(|waiter| waiter.now_or_never()).collect();
+        assert_eq!(refused.len(), 1);
+        assert!(matches!(refused[0], Err(Shed::Client)));
+        let mut second = enter!(slots, "d");
+        assert!((&mut second).now_or_never().is_none());
+        assert_eq!(slots.enter(&name("e")).await.err(), Some(Shed::Server));
+    }
+
+    #[tokio::test]
+    async fn requests_that_are_given_up_make_room() {
+        let slots = slots(1, 2);
+        let held = slots.enter(&name("a")).await.unwrap();
+        let mut gone = enter!(slots, "b");
+        assert!((&mut gone).now_or_never().is_none());
+        drop(gone);
+        let mut next = enter!(slots, "c");
+        assert!((&mut next).now_or_never().is_none());
+        drop(held);
+        assert!(next.now_or_never().unwrap().is_ok());
+        assert_eq!(slots.load(), (0, 0));
+    }
+}

@@ -1,0 +1,97 @@
+//! `/metrics`: counters, gauges and histograms in the text format of Prometheus.
+
+mod process;
+mod requests;
+mod store;
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_engine::metrics::{Metrics, MetricsPage};
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+use crate::service::{Service, Shared};
+pub(crate) use requests::RequestMetrics;
+
+/// Adds metrics of its own to the page. It is called for every request of the page, so it must be quick.
+pub type MetricsPart = Box<dyn Fn(&mut MetricsPage<'_>) + Send + Sync>;
+
+/// How all names begin.
+const PREFIX: &str = "anabranch";
+
+/// Events of the engine that may wait to be counted; older ones are lost, and the page says how many.
+const EVENTS_MOST: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("not zero");
+
+impl Service {
+    /// The same service with more metrics on its page.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    pub fn with_metrics(mut self, part: MetricsPart) -> Service {
+        self.setup().metrics_parts.push(part);
+        self
+    }
+
+    /// Counts the engine's events until it is dropped. Without this, the page has no metrics of nodes and runs.
+    pub async fn count_engine_events(&self) {
+        let mut listener = self.shared.executor.engine().events().listen(EVENTS_MOST);
+        *lock(&self.shared.engine_metrics) = Some(Metrics::new());
+        loop {
+            let item = listener.next().await;
+            let mut metrics = lock(&self.shared.engine_metrics);
+            let metrics = metrics.get_or_insert_default();
+            metrics.record(&item);
+            // As many as there are under one lock.
+            while let Some(item) = listener.try_next() {
+                metrics.record(&item);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The page.
+pub(crate) async fn page(State(shared): State<Arc<Shared>>) -> Response {
+    let mut page = MetricsPage::new(PREFIX, &[]);
+    shared.metrics.write(&mut page);
+    load(&shared, &mut page);
+    store::write(&shared.executor.status(), &mut page);
+    process::write(&shared, &mut page);
+    for part in &shared.metrics_parts {
+        part(&mut page);
+    }
+    let mut text = page.finish();
+    shared.metrics.write_times(&mut text);
+    if let Some(metrics) = &*lock(&shared.engine_metrics) {
+        text.push_str(&metrics.snapshot().render("anabranch_engine", &[]));
+    }
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
+/// A gauge without labels.
+fn gauge(page: &mut MetricsPage<'_>, name: &str, help: &str, value: u64) {
+    page.gauges(name, help, [(Vec::new(), value)]);
+}
+
+/// A counter without labels.
+fn counter(page: &mut MetricsPage<'_>, name: &str, help: &str, value: u64) {
+    page.counters(name, help, [(Vec::new(), value)]);
+}
+
+fn load(shared: &Shared, page: &mut MetricsPage<'_>) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let (working, queued) = shared.slots.load();
+    gauge(page, "connections", "Open connections.", shared.traffic.connections.load(Relaxed) as u64);
+    let calls = shared.traffic.calls.load(Relaxed) as u64;
+    gauge(page, "requests_open", "Requests that are not answered, or whose answer is not read.", calls);
+    gauge(page, "requests_in_flight", "Requests that the server works on.", working as u64);
+    gauge(page, "requests_queued", "Requests that wait for a slot.", queued as u64);
+    gauge(page, "unfinished_bytes", "Bytes of requests that are not answered.", shared.budget.taken() as u64);
+    let uploads = shared.settings.uploads_most - shared.uploads.available_permits();
+    gauge(page, "uploads", "Large blobs that are being stored.", uploads as u64);
+}

@@ -1,0 +1,152 @@
+//! The body of an answer: its bytes are counted, and its end is the end of the request.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::body::Body as AnyBody;
+use axum::http::{HeaderMap, Method};
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tracing::{debug, enabled, warn};
+
+use super::{RequestId, TraceContext, mask};
+use crate::load::Slot;
+use crate::service::Shared;
+
+/// A place among the calls whose answers are not read to their end: an extension of the answer.
+#[derive(Clone)]
+pub(crate) struct OpenCall(
+    #[allow(dead_code, reason = "given back when it is dropped")] pub(crate) Arc<Slot>,
+);
+
+/// What is known about a request. Dropping it counts and logs the request.
+pub(super) struct Observation {
+    pub(super) shared: Arc<Shared>,
+    pub(super) id: RequestId,
+    pub(super) trace: Option<TraceContext>,
+    pub(super) method: Method,
+    pub(super) path: String,
+    /// The place of its route in the metrics.
+    pub(super) route: usize,
+    pub(super) is_grpc: bool,
+    pub(super) caller: Option<Arc<str>>,
+    pub(super) message: Option<Arc<str>>,
+    pub(super) began: Instant,
+    pub(super) answered: Option<Answered>,
+}
+
+/// The head of an answer.
+#[derive(Clone, Copy)]
+pub(super) struct Answered {
+    /// Of HTTP.
+    status: u16,
+    /// Of gRPC, once it is known.
+    code: Option<u16>,
+    after: Duration,
+    bytes: u64,
+}
+
+impl Observation {
+    pub(super) fn answered(&mut self, answer: &Response) {
+        let after = self.shared.clock.now().saturating_duration_since(self.began);
+        let status = answer.status().as_u16();
+        self.answered = Some(Answered { status, code: grpc_code(answer.headers()), after, bytes: 0 });
+    }
+
+    /// The status in metrics and log lines: that of gRPC for its calls, a number below 17.
+    fn status(&self) -> u16 {
+        // As nginx has it: the client closed the connection. gRPC's word is CANCELLED.
+        let gone = if self.is_grpc { 1 } else { 499 };
+        match self.answered {
+            None => gone,
+            Some(Answered { status, code, .. }) if self.is_grpc && status == 200 => code.unwrap_or(gone),
+            Some(answered) => answered.status,
+        }
+    }
+
+    /// Whether the server is at fault. Refusals under load are not logged as errors: there may be very many.
+    fn is_fault(&self, status: u16) -> bool {
+        match self.is_grpc {
+            true => matches!(status, 2 | 13 | 15 | 500),
+            false => status >= 500 && !matches!(status, 503..=505),
+        }
+    }
+
+    fn log(&self, status: u16) {
+        let message = self.message.as_deref().map(mask);
+        let client = self.caller.as_deref().unwrap_or("-");
+        let trace = self.trace.as_ref().map_or("-", TraceContext::trace_id);
+        let Answered { after, bytes, .. } = self.answered.unwrap_or(Answered {
+            status,
+            code: None,
+            after: self.shared.clock.now().saturating_duration_since(self.began),
+            bytes: 0,
+        });
+        let ms = after.as_secs_f64() * 1e3;
+        let (id, method, path) = (self.id.as_str(), self.method.as_str(), mask(&self.path));
+        let message = message.as_deref().unwrap_or("-");
+        match self.is_fault(status) {
+            true => warn!(id, client, method, path, status, ms, bytes, trace, message, "request failed"),
+            false => debug!(id, client, method, path, status, ms, bytes, trace, message, "request"),
+        }
+    }
+}
+
+impl Drop for Observation {
+    fn drop(&mut self) {
+        let status = self.status();
+        let (after, bytes) =
+            self.answered.map_or((None, 0), |answered| (Some(answered.after), answered.bytes));
+        self.shared.metrics.record(self.route, status, after, bytes);
+        if self.is_fault(status) || enabled!(tracing::Level::DEBUG) {
+            self.log(status);
+        }
+    }
+}
+
+fn grpc_code(headers: &HeaderMap) -> Option<u16> {
+    headers.get("grpc-status")?.to_str().ok()?.parse().ok()
+}
+
+/// The body of an answer.
+pub(super) struct ObservedBody {
+    inner: AnyBody,
+    observation: Observation,
+    _open: Option<OpenCall>,
+}
+
+impl ObservedBody {
+    pub(super) fn new(inner: AnyBody, observation: Observation, open: Option<OpenCall>) -> ObservedBody {
+        ObservedBody { inner, observation, _open: open }
+    }
+}
+
+impl Body for ObservedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.inner).poll_frame(cx);
+        if let (Poll::Ready(Some(Ok(frame))), Some(answered)) = (&frame, &mut self.observation.answered) {
+            answered.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+            if let Some(code) = frame.trailers_ref().and_then(grpc_code) {
+                answered.code = Some(code);
+            }
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,128 @@
+//! More requests than the server works on, and clients that take more than their share.
+
+use anabranch_server::{Client, Code, ServerAddress, Settings, Token};
+use bytes::Bytes;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use hyper_util::rt::TokioExecutor;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::access::{Guarded, bearer, guarded};
+use crate::guard::send;
+use crate::support::{Beside, Gate, OpenOnDrop, Server, beside, soon, until};
+
+async fn client(server: &Server, token: &Token) -> Client {
+    let address = ServerAddress { token: Some(token.clone()), ..ServerAddress::new(&server.url) };
+    Client::connect_to(&address).await.unwrap()
+}
+
+/// A call that holds its slot until the gate opens.
+async fn gated(server: &Server, token: &Token, text: &str) -> Beside<Option<Code>> {
+    let client = client(server, token).await;
+    let input = client.put(text.to_owned()).await.unwrap().address;
+    let inputs = vec![anabranch_recipe::Ref::Address(input)];
+    let draft = anabranch_recipe::Draft {
+        function: "gate/1.0.0".parse().unwrap(),
+        inputs,
+        params: Default::default(),
+    };
+    let added = client.add_all(&[draft], anabranch_recipe::UnknownFunction::Refuse).await.unwrap();
+    let address = added[0].address;
+    beside(async move { client.get(address, 0..u64::MAX, None).await.err().and_then(|error| error.code()) })
+}
+
+#[tokio::test]
+async fn a_client_with_more_than_its_share_leaves_room_for_others() {
+    let gate = Gate::default();
+    let settings = Settings { in_flight_most: 2, queue_most: 1, ..Settings::default() };
+    let Guarded { server, tokens: [local, _, run, admin] } =
+        guarded("share", settings, gate.functions()).await;
+    let _open = OpenOnDrop(gate.clone());
+    let metric = async |line: &str| {
+        let page = send(&server, "GET /metrics", &[&bearer(&local)], b"").await.1;
+        page.lines().any(|found| found == line)
+    };
+    let first = gated(&server, &run, "a").await;
+    soon(async { while !metric("anabranch_requests_in_flight 1").await {} }).await;
+    // The second of this client waits, the third is too much.
+    let headers = [bearer(&run)];
+    let headers = [headers[0].as_str()];
+    let waiting = send(&server, "GET /v1/refs", &headers, b"");
+    let refused = async {
+        soon(async { while !metric("anabranch_requests_queued 1").await {} }).await;
+        let refused = send(&server, "GET /v1/refs", &headers, b"").await;
+        // Another client is served meanwhile.
+        assert_eq!(send(&server, "GET /v1/refs", &[&bearer(&admin)], b"").await.0, 200);
+        let second = gated(&server, &admin, "b").await;
+        soon(async { while !metric("anabranch_requests_in_flight 2").await {} }).await;
+        let full = send(&server, "GET /v1/refs", &[&bearer(&local)], b"").await;
+        for (line, expected) in [("GET /healthz", 200), ("GET /readyz", 200)] {
+            assert_eq!(send(&server, line, &[], b"").await.0, expected);
+        }
+        gate.open();
+        (refused, full, second)
+    };
+    let (waiting, (refused, full, second)) = tokio::join!(waiting, refused);
+    assert_eq!((waiting.0, refused.0, full.0), (200, 429, 503), "{refused:?} {full:?}");
+    assert!(refused.1.contains("more requests under way than its share"), "{refused:?}");
+    assert_eq!((first.done().await, second.done().await), (None, None));
+    assert!(metric("anabranch_requests_shed_total{by=\"client\"} 1").await);
+    assert!(metric("anabranch_requests_shed_total{by=\"server\"} 1").await);
+}
+
+/// One connection with as many stalled uploads as it may have holds no more than its share, and nothing in the end.
+#[tokio::test]
+async fn stalled_streams_of_one_connection_are_survived() {
+    const STREAMS: usize = 1024;
+    let Guarded { server, tokens: [local, _, run, _] } =
+        guarded("streams", Settings::default(), anabranch_recipe::Functions::builtin()).await;
+    let files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = files();
+    let attacker =
+        hyper_util::client::legacy::Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let upload = |at: usize| {
+        let chunk = Frame::data(Bytes::from(vec![at as u8; 100]));
+        let begun = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(chunk)]);
+        let body = StreamBody::new(futures_util::StreamExt::chain(begun, futures_util::stream::pending()));
+        let request = hyper::Request::post(format!("{}/v1/blobs", server.url))
+            .header("authorization", format!("Bearer {}", run.as_str()))
+            .body(body)
+            .unwrap();
+        beside(attacker.request(request))
+    };
+    let stalled: Vec<_> = (0..STREAMS).map(upload).collect();
+    until(|| {
+        server.service.load().calls >= STREAMS && server.service.load().unfinished_bytes >= STREAMS * 100
+    })
+    .await;
+    let load = server.service.load();
+    assert!(load.unfinished_bytes <= STREAMS * 200 && load.connections <= 2, "{load:?}");
+    assert!(files() < before + 40, "{} files, {before} before", files());
+    assert_eq!(send(&server, "GET /v1/status", &[&bearer(&local)], b"").await.0, 200);
+    assert_eq!(send(&server, "POST /v1/blobs", &[&bearer(&local)], b"fine").await.0, 201);
+    for upload in stalled {
+        let answer = server.clock.steps(Settings::default().stall_timeout, upload.done()).await;
+        assert_eq!(answer.unwrap().status(), 504);
+    }
+    until(|| server.service.load().unfinished_bytes == 0).await;
+}
+
+#[tokio::test]
+async fn heads_are_bounded() {
+    let server = Server::start().await;
+    let ask = async |head: String| {
+        let mut stream = server.connect().await;
+        let head = format!("GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{head}\r\n");
+        // The server may answer before it has read everything.
+        let _ = stream.write_all(head.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = soon(stream.read_to_end(&mut answer)).await;
+        String::from_utf8_lossy(&answer).chars().skip("HTTP/1.1 ".len()).take(3).collect::<String>()
+    };
+    let many = |count: usize| (0..count).map(|at| format!("x-{at}: 1\r\n")).collect::<String>();
+    assert_eq!(ask(many(50)).await, "200");
+    assert_eq!(ask(many(200)).await, "431");
+    let large = ask(format!("x: {}\r\n", "y".repeat(200 << 10))).await;
+    assert!(["431", ""].contains(&large.as_str()), "{large}");
+    assert_eq!(ask(String::new()).await, "200");
+}

@@ -1,0 +1,110 @@
+//! Ids, headers, metrics.
+
+use anabranch_recipe::Functions;
+use anabranch_server::Settings;
+use hyper::HeaderMap;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::rt::TokioExecutor;
+
+use crate::access::{Guarded, bearer, guarded};
+use crate::guard::send;
+use crate::support::{Server, soon};
+
+async fn head(server: &Server, path: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap) {
+    let client =
+        HttpClient::builder(TokioExecutor::new()).build_http::<http_body_util::Empty<bytes::Bytes>>();
+    let mut request = hyper::Request::get(format!("{}{path}", server.url));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let answer = soon(client.request(request.body(http_body_util::Empty::new()).unwrap())).await.unwrap();
+    (answer.status().as_u16(), answer.headers().clone())
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).unwrap_or_else(|| panic!("no {name} in {headers:?}")).to_str().unwrap()
+}
+
+#[tokio::test]
+async fn every_answer_has_an_id_and_the_headers_of_all() {
+    let Guarded { server, tokens: [local, ..] } =
+        guarded("headers", Settings::default(), Functions::builtin()).await;
+    let token = format!("Bearer {}", local.as_str());
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    for (path, headers, status) in [
+        ("/healthz", &[][..], 200),
+        ("/v1/refs", &[("authorization", token.as_str())], 200),
+        ("/v1/refs", &[], 401),
+        ("/v1/refs", &[("host", "evil.example")], 421),
+        ("/v1/nothing", &[("authorization", token.as_str())], 404),
+    ] {
+        let mut sent = headers.to_vec();
+        sent.extend([("x-request-id", "mine-1"), ("traceparent", trace)]);
+        let (found, headers) = head(&server, path, &sent).await;
+        assert_eq!(found, status, "{path}");
+        assert_eq!(text(&headers, "x-request-id"), "mine-1");
+        assert_eq!(text(&headers, "traceparent"), trace);
+        assert_eq!(text(&headers, "x-content-type-options"), "nosniff");
+        assert_eq!(text(&headers, "referrer-policy"), "no-referrer");
+        assert!(text(&headers, "content-security-policy").contains("frame-ancestors 'none'"));
+        assert_eq!(headers.get("cache-control").is_some(), path != "/healthz", "{path}");
+        if status == 401 {
+            assert_eq!(text(&headers, "www-authenticate"), "Bearer realm=\"anabranch\"");
+        }
+    }
+    let (_, one) = head(&server, "/healthz", &[("x-request-id", "a b")]).await;
+    let (_, two) = head(&server, "/healthz", &[]).await;
+    assert_ne!(text(&one, "x-request-id"), text(&two, "x-request-id"));
+    assert_ne!(text(&one, "x-request-id"), "a b");
+}
+
+#[tokio::test]
+async fn blobs_are_not_kept_by_shared_caches() {
+    let Guarded { server, tokens: [local, ..] } =
+        guarded("caches", Settings::default(), Functions::builtin()).await;
+    let address = server.executor.put("x").await.unwrap().address;
+    let token = format!("Bearer {}", local.as_str());
+    let (status, headers) =
+        head(&server, &format!("/v1/blobs/{address}"), &[("authorization", &token)]).await;
+    assert_eq!((status, text(&headers, "cache-control")), (200, "private, max-age=31536000, immutable"));
+}
+
+#[tokio::test]
+async fn metrics_count_requests_by_route_and_status() {
+    let Guarded { server, tokens: [local, ..] } =
+        guarded("metrics", Settings::default(), Functions::builtin()).await;
+    let token = bearer(&local);
+    for _ in 0..3 {
+        assert_eq!(send(&server, "GET /v1/refs/nobody", &[&token], b"").await.0, 404);
+    }
+    assert_eq!(send(&server, "POST /v1/blobs", &[&token], b"12345").await.0, 201);
+    assert_eq!(send(&server, "GET /v1/refs", &[], b"").await.0, 401);
+    let address = anabranch_server::ServerAddress {
+        token: Some(local.clone()),
+        ..anabranch_server::ServerAddress::new(&server.url)
+    };
+    anabranch_server::Client::connect_to(&address).await.unwrap().status().await.unwrap();
+    let expected = [
+        "anabranch_requests_total{method=\"GET\",route=\"/v1/refs/{name}\",status=\"404\"} 3",
+        "anabranch_requests_total{method=\"POST\",route=\"/v1/blobs\",status=\"201\"} 1",
+        "anabranch_requests_total{method=\"GET\",route=\"/v1/refs\",status=\"401\"} 1",
+        "anabranch_requests_total{method=\"gRPC\",route=\"/anabranch.recipe.v1.Recipes/Status\",status=\"0\"} 1",
+        "anabranch_request_seconds_count{method=\"GET\",route=\"/v1/refs/{name}\"} 3",
+        // The blob, and an empty message of gRPC.
+        "anabranch_received_bytes_total 10",
+        "anabranch_store_blobs 1",
+        "anabranch_requests_in_flight 0",
+    ];
+    // A request is counted when its answer has been read, which the server may learn later than the client.
+    soon(async {
+        loop {
+            let page = send(&server, "GET /metrics", &[&token], b"").await.1;
+            let lines: Vec<&str> = page.lines().collect();
+            assert!(!page.contains(local.as_str()));
+            if expected.iter().all(|line| lines.contains(line)) {
+                break;
+            }
+        }
+    })
+    .await;
+}

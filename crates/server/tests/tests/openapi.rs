@@ -1,0 +1,103 @@
+//! The document of HTTP is true: answers have the shapes that it says.
+
+use serde_json::{Value, json};
+
+use crate::guard::send;
+use crate::support::Server;
+
+/// Whether a value has the shape of a schema: the part of JSON Schema that the document uses.
+fn check(schema: &Value, value: &Value, all: &Value) -> Result<(), String> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.rsplit('/').next().unwrap();
+        return check(&all[name], value, all).map_err(|problem| format!("{name}: {problem}"));
+    }
+    if let Some(choices) = schema["oneOf"].as_array() {
+        let fitting = choices.iter().filter(|choice| check(choice, value, all).is_ok()).count();
+        return if fitting == 1 { Ok(()) } else { Err(format!("{fitting} choices fit {value}")) };
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_i64() || number.is_u64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let fits = match &schema["type"] {
+        Value::String(wanted) => wanted == kind,
+        Value::Array(wanted) => wanted.iter().any(|wanted| wanted == kind),
+        _ => true,
+    };
+    if !fits {
+        return Err(format!("{value} is not {}", schema["type"]));
+    }
+    for item in value.as_array().into_iter().flatten() {
+        check(&schema["items"], item, all)?;
+    }
+    let Some(fields) = value.as_object() else { return Ok(()) };
+    for name in schema["required"].as_array().into_iter().flatten() {
+        if !fields.contains_key(name.as_str().unwrap()) {
+            return Err(format!("{name} is missing"));
+        }
+    }
+    for (name, field) in fields {
+        match (&schema["properties"][name], &schema["additionalProperties"]) {
+            (Value::Null, Value::Bool(false)) => return Err(format!("{name} is not in the schema")),
+            (Value::Null, other) => check(other, field, all)?,
+            (schema, _) => check(schema, field, all).map_err(|problem| format!("{name}: {problem}"))?,
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn answers_have_the_shapes_of_the_document() {
+    let server = Server::start().await;
+    let json = "Content-Type: application/json";
+    let ask = async |line: &str, body: &str| {
+        let (status, body) = send(&server, line, &[json], body.as_bytes()).await;
+        (status, serde_json::from_str::<Value>(&body).unwrap_or(Value::Null))
+    };
+    let (_, document) = ask("GET /openapi.json", "").await;
+    let schemas = &document["components"]["schemas"];
+    let verify = |method: &str, path: &str, status: u16, value: &Value| {
+        let operation = &document["paths"][path][method];
+        let answer = if status < 300 { "2XX" } else { "default" };
+        let schema = &operation["responses"][answer]["content"]["application/json"]["schema"];
+        assert!(!schema.is_null(), "{method} {path}");
+        check(schema, value, schemas).unwrap_or_else(|problem| panic!("{method} {path} {status}: {problem}"));
+    };
+    let (status, blob) = ask("POST /v1/blobs", "hello").await;
+    verify("post", "/v1/blobs", status, &blob);
+    let address = blob["address"].as_str().unwrap();
+    let recipe = json!({ "function": "identity/1.0.0", "inputs": [address], "params": {} });
+    for body in [&recipe, &json!([recipe])] {
+        check(&json!({ "$ref": "#/components/schemas/Recipes" }), body, schemas).unwrap();
+        let (status, added) = ask("POST /v1/recipes", &body.to_string()).await;
+        verify("post", "/v1/recipes", status, &added);
+    }
+    let (_, added) = ask("POST /v1/recipes", &recipe.to_string()).await;
+    let target = added["address"].as_str().unwrap();
+    for _ in 0..2 {
+        let (status, described) = ask(&format!("GET /v1/recipes/{target}"), "").await;
+        verify("get", "/v1/recipes/{target}", status, &described);
+        assert_eq!(send(&server, &format!("GET /v1/recipes/{target}/value"), &[], b"").await.1, "hello");
+    }
+    let name = json!({ "address": target });
+    check(&json!({ "$ref": "#/components/schemas/NewName" }), &name, schemas).unwrap();
+    for (line, path, body) in [
+        ("PUT /v1/refs/a", "/v1/refs/{name}", name.to_string()),
+        ("GET /v1/refs/a", "/v1/refs/{name}", String::new()),
+        ("GET /v1/refs/b", "/v1/refs/{name}", String::new()),
+        ("GET /v1/refs", "/v1/refs", String::new()),
+        ("GET /v1/refs?limit=0", "/v1/refs", String::new()),
+        ("GET /v1/status", "/v1/status", String::new()),
+        ("GET /v1/config", "/v1/config", String::new()),
+        ("GET /openapi.json", "/openapi.json", String::new()),
+    ] {
+        let (status, answer) = ask(line, &body).await;
+        verify(&line.split(' ').next().unwrap().to_lowercase(), path, status, &answer);
+    }
+    assert_eq!(send(&server, "DELETE /v1/refs/a", &[], b"").await, (204, String::new()));
+}
