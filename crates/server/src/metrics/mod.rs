@@ -67,6 +67,12 @@ pub(crate) async fn page(State(shared): State<Arc<Shared>>) -> Response {
     }
     let mut text = page.finish();
     shared.metrics.write_times(&mut text);
+    if let Some(plans) = &shared.plans {
+        text.push_str(&plans.metrics());
+    }
+    if let Some(datasets) = &shared.datasets {
+        text.push_str(&datasets.metrics());
+    }
     if let Some(metrics) = &*lock(&shared.engine_metrics) {
         text.push_str(&metrics.snapshot().render("anabranch_engine", &[]));
     }
