@@ -8,6 +8,8 @@ mod wire;
 mod settings;
 mod failure;
 mod deadline;
+mod access;
+mod api;
 mod guard;
 mod budget;
 mod connections;
@@ -26,6 +28,7 @@ mod client;
 #[cfg(test)]
 mod allocated;
 
+pub use access::{Access, Error as TokenError, NotAScope, Scope, Token, TokenFiles, TokenRecord};
 pub use client::{Client, Error as ClientError, Exporting, Got, Hearing, Many, Piece, Resolved};
 pub use datasets::{DatasetSettings, Datasets};
 pub use guard::{AllowedHost, NotAHost};

@@ -16,6 +16,7 @@ use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use tonic_health::pb::health_server::HealthServer;
 
+use crate::access::Access;
 use crate::budget::ByteBudget;
 use crate::connections::Traffic;
 use crate::datasets::Datasets;
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) budget: ByteBudget,
     /// Each large blob on its way in is an open file.
     pub(crate) uploads: Arc<Semaphore>,
+    /// Who may call.
+    pub(crate) access: Access,
     /// The hosts that requests may name.
     pub(crate) hosts: Hosts,
     /// True once the server shuts down.
@@ -84,6 +87,7 @@ impl Service {
             budget: ByteBudget::new(settings.unfinished_most, settings.unfinished_wait, Arc::clone(&clock)),
             uploads: Arc::new(Semaphore::new(settings.uploads_most)),
             hosts: Hosts::new(settings.allowed_hosts.clone()),
+            access: Access::open(),
             traffic: Arc::default(),
             closing: watch::Sender::new(false),
             archives: Arc::new(Semaphore::new(1)),
@@ -96,21 +100,32 @@ impl Service {
         Service { shared: Arc::new(shared) }
     }
 
-    /// The same service with a registry of runs that is kept on disk.
-    #[must_use]
-    pub fn with_runs(self, runs: Runs) -> Service {
-        self.with(|shared| shared.runs = runs)
+    /// The same service for callers with tokens; without this, everybody may do everything.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    pub fn with_access(mut self, access: Access) -> Service {
+        self.setup().access = access;
+        self
     }
 
     /// The same service with dataset jobs.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
     #[must_use]
-    pub fn with_datasets(self, datasets: Datasets) -> Service {
-        self.with(|shared| shared.datasets = Some(datasets))
+    pub fn with_datasets(mut self, datasets: Datasets) -> Service {
+        self.setup().datasets = Some(datasets);
+        self
     }
 
-    /// Changes a service that is not shared so far.
-    fn with(mut self, change: impl FnOnce(&mut Shared)) -> Service {
-        change(Arc::get_mut(&mut self.shared).expect("a service is set up before it is cloned or serves"));
+    /// The same service with a registry of runs that is kept on disk.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    #[must_use]
+    pub fn with_runs(mut self, runs: Runs) -> Service {
+        self.setup().runs = runs;
         self
     }
 
@@ -122,6 +137,11 @@ impl Service {
     /// The registry of runs.
     pub fn runs(&self) -> &Runs {
         &self.shared.runs
+    }
+
+    /// The parts of a service that is being set up.
+    fn setup(&mut self) -> &mut Shared {
+        Arc::get_mut(&mut self.shared).expect("a service is set up before it is used")
     }
 
     /// How much there is to do now.

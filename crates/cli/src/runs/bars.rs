@@ -82,7 +82,10 @@ fn bar(node: &TimelineNode, end: f64, deadline: Option<usize>) -> String {
     let mut fill = |from: f64, to: f64, sign: char| {
         let (from, to) = (column(from, end), column(to, end));
         // Work is drawn over waits that share its character.
-        bar[from..=to.max(from)].iter_mut().filter(|drawn| sign == '=' || **drawn == ' ').for_each(|it| *it = sign);
+        bar[from..=to.max(from)]
+            .iter_mut()
+            .filter(|drawn| sign == '=' || **drawn == ' ')
+            .for_each(|it| *it = sign);
     };
     for (category, from, to) in &node.spans {
         let sign = match &**category {

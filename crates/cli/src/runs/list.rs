@@ -101,12 +101,7 @@ pub(super) fn started(run: &RunSummary) -> String {
     let seconds = run.started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
     let (year, month, day) = civil(days);
-    format!(
-        "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}",
-        second / 3_600,
-        second / 60 % 60,
-        second % 60
-    )
+    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)
 }
 
 /// The date so many days after 1970-01-01, in the Gregorian calendar: years begin in March, so that the leap day is last.

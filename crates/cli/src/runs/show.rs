@@ -45,7 +45,11 @@ impl Show {
         let StoredRun { run, detail } = RunsFolder::new(&folder).get(self.run).map_err(|error| {
             Failure::of(match error.kind() {
                 io::ErrorKind::NotFound => {
-                    format!("no run {} is kept in {}; `anabranch runs` lists them", self.run, folder.display())
+                    format!(
+                        "no run {} is kept in {}; `anabranch runs` lists them",
+                        self.run,
+                        folder.display()
+                    )
                 }
                 _ => format!("the run {} cannot be read: {error}", self.run),
             })

@@ -52,12 +52,18 @@ pub(super) fn open_runs(data: &Path, engine: &Engine) -> Result<Runs, Failure> {
 
 impl DatasetOptions {
     /// The jobs in the folder of a store, if they are asked for. Called inside of a runtime.
-    pub(super) fn open(&self, data: &Path, engine: &Engine, runs: &Runs) -> Result<Option<Datasets>, Failure> {
+    pub(super) fn open(
+        &self,
+        data: &Path,
+        engine: &Engine,
+        runs: &Runs,
+    ) -> Result<Option<Datasets>, Failure> {
         if !self.datasets {
             return Ok(None);
         }
         let proxy = ProxySettings::from_variables(|name| std::env::var(name).ok());
-        let settings = HttpSettings { proxy, ca_file: self.dataset_ca_file.clone(), ..HttpSettings::default() };
+        let settings =
+            HttpSettings { proxy, ca_file: self.dataset_ca_file.clone(), ..HttpSettings::default() };
         let client = HttpClient::new(&settings, Arc::clone(engine.clock()))
             .map_err(|error| Failure::Failed(Box::new(error)))?;
         if let Some(models) = &self.dataset_models

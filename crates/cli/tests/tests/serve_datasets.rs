@@ -112,7 +112,10 @@ fn a_killed_server_continues_its_datasets() {
 
     let listed = in_folder(&folder, &["runs", "--json"], "");
     let run: Value = serde_json::from_str(listed.stdout.lines().next().unwrap()).unwrap();
-    assert_eq!([&run["kind"], &run["name"], &run["state"]], [&json!("dataset"), &json!("poems"), &json!("complete")]);
+    assert_eq!(
+        [&run["kind"], &run["name"], &run["state"]],
+        [&json!("dataset"), &json!("poems"), &json!("complete")]
+    );
     let shown = in_folder(&folder, &["run", "show", run["id"].as_str().unwrap()], "");
     assert!(shown.stdout.starts_with("dataset poems: complete after "), "{}", shown.stdout);
     let table = in_folder(&folder, &["runs", "--kind", "dataset", "--limit", "1"], "");
@@ -136,7 +139,8 @@ fn the_page_shows_commands_that_work() {
         let method = words.iter().position(|word| *word == "-X").map_or("GET", |at| words[at + 1]);
         let method = if command.contains("@order.json") { "POST" } else { method };
         let given = if command.contains("@order.json") { body } else { "{}" };
-        let (status, answer) = http(&server, method, url.trim_matches('\''), "Idempotency-Key: order-7\r\n", given);
+        let (status, answer) =
+            http(&server, method, url.trim_matches('\''), "Idempotency-Key: order-7\r\n", given);
         assert!((200..300).contains(&status), "{command}: {status} {answer}");
         if method == "POST" && id.is_empty() {
             let answer: Value = serde_json::from_str(&answer).unwrap();

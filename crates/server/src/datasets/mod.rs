@@ -28,8 +28,8 @@ pub(crate) use cells::CellQuery;
 use job::Job;
 pub(crate) use rows::{Download, RowQuery};
 pub use settings::DatasetSettings;
-pub(crate) use spec::Submission;
 use spec::JobEnd;
+pub(crate) use spec::Submission;
 
 use crate::failure::Failure;
 use crate::runs::{RunId, RunKind, Runs};

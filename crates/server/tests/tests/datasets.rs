@@ -20,14 +20,13 @@ use crate::support::{PATIENCE, Server, TempFolder, functions, soon, until};
 async fn start(data: &Path, change: impl FnOnce(&mut DatasetSettings)) -> Http {
     let executor = Executor::in_memory(functions()).unwrap();
     let engine = executor.engine().clone();
-    let runs =
-        Runs::open(&data.join("runs"), RunSettings::default(), Arc::clone(engine.pool(Class::Batch))).unwrap();
+    let runs = Runs::open(&data.join("runs"), RunSettings::default(), Arc::clone(engine.pool(Class::Batch)))
+        .unwrap();
     let mut settings = DatasetSettings::new(data.join("datasets"));
     change(&mut settings);
     let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock())).unwrap();
     let datasets = Datasets::open(settings, &engine, client, &runs).unwrap();
-    let service =
-        Service::new(executor.clone(), Settings::default()).with_runs(runs).with_datasets(datasets);
+    let service = Service::new(executor.clone(), Settings::default()).with_runs(runs).with_datasets(datasets);
     Http::on(Server::of(executor, service, Arc::default()).await)
 }
 
@@ -81,12 +80,10 @@ async fn a_dataset_is_built_and_read() {
     assert_eq!(done["config"], TOPICS);
     let run = done["run"].as_str().unwrap();
     let shown = http.get(&format!("/v1/runs/{run}"), &[]).await.json();
-    assert_eq!([&shown["kind"], &shown["name"], &shown["state"], &shown["rows"]], [
-        &json!("dataset"),
-        &json!("poems"),
-        &json!("complete"),
-        &json!(50)
-    ]);
+    assert_eq!(
+        [&shown["kind"], &shown["name"], &shown["state"], &shown["rows"]],
+        [&json!("dataset"), &json!("poems"), &json!("complete"), &json!(50)]
+    );
 
     let path = format!("/v1/datasets/{id}");
     let page = http.get(&format!("{path}/rows?limit=20&after=40"), &[]).await.json();
@@ -254,7 +251,9 @@ async fn hostile_configurations_are_refused() {
         })
     };
     let custom = "columns:\n  - {name: x, column_type: custom, generator_function: f, worker: {command: [sh, -c, id]}}";
-    let providers = format!("{TOPICS}providers:\n  - {{name: p, endpoint: 'http://169.254.169.254', provider_type: openai}}\n");
+    let providers = format!(
+        "{TOPICS}providers:\n  - {{name: p, endpoint: 'http://169.254.169.254', provider_type: openai}}\n"
+    );
     let secret = data.path().join("secret.csv").display().to_string();
     for (body, status, why) in [
         (json!({ "config": custom, "rows": 1 }), 409, "the custom column `x` is not allowed here"),
