@@ -78,54 +78,6 @@ pub(crate) const ROUTES: &[Route] = &[
     .query(&[("most", "the most nodes, 1000 if not given")])
     .json("RecipeGraph"),
     Route::new("GET", "/v1/functions", READ, "The functions of recipes.").json("Functions"),
-    // Runs.
-    Route::new("GET", "/v1/runs", READ, "Runs, the newest first.")
-        .query(&[
-            ("kind", "`plan`, `recipe` or `dataset`"),
-            ("name", "the name of the plan, recipe or dataset"),
-            ("state", "`running`, `complete`, `degraded`, `failed` or `stopped`"),
-            ("limit", "runs on the page, at most 1000"),
-            ("before", "the run after the page"),
-        ])
-        .json("Runs"),
-    Route::new("GET", "/v1/runs/{id}", READ, "A run: its ledger, graph and timeline.").json("Run"),
-    Route::new("POST", "/v1/runs/{id}/cancel", RUN, "Stops a run.").json("Stopping"),
-    Route::new("GET", "/v1/runs/{id}/events", READ, "Events of a run (SSE); `Last-Event-ID` resumes.")
-        .query(&[("after", "the event before the first one")])
-        .answers(Media(EVENTS)),
-    Route::new("GET", "/v1/runs/{id}/{file}", READ, "`timeline.html`, `timeline.svg` or `timeline.json`.")
-        .answers(Media(OCTETS)),
-    Route::new("GET", "/v1/events", READ, "Runs as they begin and end (SSE).").answers(Media(EVENTS)),
-    // Datasets.
-    Route::new("GET", "/v1/datasets", READ, "All dataset jobs.").json("Datasets"),
-    Route::new("POST", "/v1/datasets", RUN, "Submits a dataset to build; `Idempotency-Key`.")
-        .takes(Json("DatasetJob"))
-        .json("AcceptedDataset"),
-    Route::new("GET", "/v1/datasets/{id}", READ, "A dataset job: its progress, limits and spend.")
-        .json("Dataset"),
-    Route::new("DELETE", "/v1/datasets/{id}", ADMIN, "Removes a dataset that is not being built."),
-    Route::new(
-        "POST",
-        "/v1/datasets/{id}/cancel",
-        RUN,
-        "Stops a build; calls in flight are finished and saved.",
-    )
-    .json("Stopping"),
-    Route::new("GET", "/v1/datasets/{id}/cells", READ, "One byte per cell, by rows.")
-        .query(&[("from", "the first row"), ("to", "the row after the last"), ("bucket", "rows per byte")])
-        .answers(Media(OCTETS)),
-    Route::new("GET", "/v1/datasets/{id}/rows", READ, "Rows that are built.")
-        .query(&[("limit", "the most rows"), ("after", "the row before the first one")])
-        .json("DatasetRows"),
-    Route::new("GET", "/v1/datasets/{id}/errors", READ, "Cells that failed.")
-        .query(&[("limit", "the most cells")])
-        .json("DatasetErrors"),
-    Route::new("GET", "/v1/datasets/{id}/report", READ, "The report, a page.").answers(Media("text/html")),
-    Route::new("GET", "/v1/datasets/{id}/files", READ, "The files of a dataset.").json("DatasetFiles"),
-    Route::new("GET", "/v1/datasets/{id}/files/{*name}", READ, "A file of a dataset.").answers(Media(OCTETS)),
-    Route::new("GET", "/v1/datasets/{id}/download", READ, "All rows in one file.")
-        .query(&[("format", "`jsonl`, `csv` or `parquet`")])
-        .answers(Media(OCTETS)),
     // Names.
     Route::new("GET", "/v1/refs", READ, "Names in order.")
         .query(&[("after", "the name before the page"), ("limit", "names on the page, at most 10000")])
@@ -136,6 +88,56 @@ pub(crate) const ROUTES: &[Route] = &[
         .json("Name"),
     Route::new("DELETE", "/v1/refs/{name}", RUN, "Removes a name."),
     Route::new("GET", "/v1/status", READ, "How much is stored and what was done.").json("Status"),
+    // Runs.
+    Route::new("GET", "/v1/runs", READ, "The latest runs.")
+        .query(&[
+            ("kind", "`plan`, `recipe` or `dataset`"),
+            ("name", "the name of the plan, recipe or dataset"),
+            ("state", "`running`, `complete`, `degraded`, `failed` or `stopped`"),
+            ("limit", "runs on the page, at most 1000"),
+            ("before", "the id behind the page"),
+        ])
+        .json("Runs"),
+    Route::new("GET", "/v1/runs/{id}", READ, "A run with its graph, timeline, request and ledger.")
+        .json("Run"),
+    Route::new("POST", "/v1/runs/{id}/cancel", RUN, "Asks a run under way to stop.").json("Cancelled"),
+    Route::new("GET", "/v1/runs/{id}/events", READ, "The events of a run (server-sent events).")
+        .query(&[("after", "the number of the event before the first")])
+        .answers(Media(EVENTS)),
+    Route::new("GET", "/v1/runs/{id}/{file}", READ, "`timeline.html`, `timeline.svg` or `timeline.json`.")
+        .answers(Media(OCTETS)),
+    Route::new("GET", "/v1/events", READ, "The starts and ends of all runs (server-sent events).")
+        .query(&[("after", "the number of the event before the first")])
+        .answers(Media(EVENTS)),
+    // Datasets.
+    Route::new("POST", "/v1/datasets", RUN, "Submits a dataset; `Idempotency-Key`.")
+        .takes(Json("Submission"))
+        .json("SubmittedDataset"),
+    Route::new("GET", "/v1/datasets", READ, "The latest datasets.")
+        .query(&[("limit", "datasets on the page, at most 200"), ("before", "the id behind the page")])
+        .json("Datasets"),
+    Route::new("GET", "/v1/datasets/{id}", READ, "Where a dataset stands.").json("Dataset"),
+    Route::new("DELETE", "/v1/datasets/{id}", ADMIN, "Removes a dataset that has ended, with its files."),
+    Route::new("POST", "/v1/datasets/{id}/cancel", RUN, "Asks a build to stop.").json("Cancelled"),
+    Route::new("GET", "/v1/datasets/{id}/cells", READ, "One byte per cell of a dataset that is being built.")
+        .query(&[
+            ("from", "the first row"),
+            ("to", "the row behind the last"),
+            ("bucket", "rows that are combined"),
+        ])
+        .answers(Media(OCTETS)),
+    Route::new("GET", "/v1/datasets/{id}/rows", READ, "Rows on disk.")
+        .query(&[("limit", "rows on the page, at most 10000"), ("after", "rows in front of the page")])
+        .json("Rows"),
+    Route::new("GET", "/v1/datasets/{id}/errors", READ, "Failed cells.")
+        .query(&[("limit", "cells on the page, at most 10000"), ("after", "cells in front of the page")])
+        .json("CellErrors"),
+    Route::new("GET", "/v1/datasets/{id}/report", READ, "The report as a page.").answers(Media("text/html")),
+    Route::new("GET", "/v1/datasets/{id}/files", READ, "The files of a dataset.").json("Files"),
+    Route::new("GET", "/v1/datasets/{id}/files/{*name}", READ, "One of its files.").answers(Media(OCTETS)),
+    Route::new("GET", "/v1/datasets/{id}/download", READ, "All rows.")
+        .query(&[("format", "`jsonl` (default), `csv` or `parquet`")])
+        .answers(Media(OCTETS)),
 ];
 
 const RECIPES: &str = "anabranch.recipe.v1.Recipes";
