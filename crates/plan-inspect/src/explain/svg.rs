@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use anabranch_text::palette;
+
 use super::{Explanation, Kind, Node, Stage};
 
 const GAP: usize = 56;
@@ -17,16 +19,13 @@ const CHARACTER: usize = 73;
 /// The width of the head with its legend.
 const HEAD: usize = 620;
 
-/// The fonts and colours of timelines (`picture.css` of the engine): blue waits, green computes.
-const STYLE: &str = "text{font:12px system-ui,-apple-system,\"Segoe UI\",Roboto,\"DejaVu Sans\",sans-serif;fill:#1f2328}\
-    .paper{fill:#fff}.t{font-weight:600;font-size:17px}.n{font-weight:600}.m{fill:#59636e}.r{fill:#1c5a9e}.g{fill:#9a3412}\
-    .box{stroke-width:1.2;rx:6}.wait{fill:#e8f1fb;stroke:#3578c4}.compute{fill:#e4f5ee;stroke:#1f9d74}\
-    .gate{fill:#f3eafa;stroke:#9a5fc4}.timer{fill:#fdf3dd;stroke:#b45309;stroke-dasharray:4 3}\
-    path{fill:none;stroke:#8c959f;stroke-width:1.3}path.c{stroke:#1f2328;stroke-width:2.2}\
-    path.a{stroke-dasharray:5 4}.l .box{rx:2}\
-    @media (prefers-color-scheme:dark){text{fill:#e6edf3}.paper{fill:#0d1117}.m{fill:#9198a1}.r{fill:#79b8ff}\
-    .g{fill:#f0a35e}.wait{fill:#12243a;stroke:#539bf5}.compute{fill:#10291f;stroke:#41b98d}\
-    .gate{fill:#241a31;stroke:#b98ae0}.timer{fill:#2b2110;stroke:#e3b341}path{stroke:#7d8590}path.c{stroke:#f0f6fc}}";
+/// Blue waits, green computes, as in timelines.
+const STYLE: &str = "text{font:12px var(--sans);fill:var(--ink)}\
+    .paper{fill:var(--paper)}.t{font-weight:600;font-size:17px}.n{font-weight:600}.m{fill:var(--muted)}.r{fill:var(--blue)}.g{fill:var(--orange)}\
+    .box{stroke-width:1.2;rx:6}.wait{fill:var(--blue-soft);stroke:var(--blue)}.compute{fill:var(--green-soft);stroke:var(--green)}\
+    .gate{fill:var(--violet-soft);stroke:var(--violet)}.timer{fill:var(--amber-soft);stroke:var(--amber);stroke-dasharray:4 3}\
+    path{fill:none;stroke:var(--control);stroke-width:1.3}path.c{stroke:var(--ink);stroke-width:2.2}\
+    path.a{stroke-dasharray:5 4}.l .box{rx:2}";
 
 /// The meaning of boxes and lines.
 const LEGEND: [(&str, &str); 6] = [
@@ -50,9 +49,10 @@ pub(super) fn write(of: &Explanation) -> String {
     let nodes: HashMap<&str, &Node> = of.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     let lines: Vec<Vec<(&str, String)>> = of.stages.iter().map(|stage| lines(stage, &nodes)).collect();
     let (places, width, height) = places(of, &lines);
+    let style = palette::filled(STYLE);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\"><style>{STYLE}</style>\
+         viewBox=\"0 0 {width} {height}\"><style>{style}</style>\
          <rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>"
     );
     let mut head = format!("at most {} trips, {} one after the other", of.trips, of.critical_trips);
