@@ -62,6 +62,7 @@ export function share(value) {
   if (missing(value)) return DASH;
   if (value === 0) return "0%";
   if (value < 0.0001) return "<0.01%";
+  if (Number.isInteger(+(value * 100).toFixed(6))) return `${Math.round(value * 100)}%`;
   return `${(value * 100).toFixed(value < 0.0995 ? 2 : 1)}%`;
 }
 

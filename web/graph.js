@@ -9,7 +9,7 @@ const NODES_MOST = 1500;
 const BENDS_MOST = 6000;
 const CHARACTERS = 34;
 /** A picture is made smaller to fit, but not by more than this. */
-const SCALE_LEAST = 0.62, SCALE_LEAST_NARROW = 0.85;
+const SCALE_LEAST = 0.8;
 
 const ruler = document.createElement("canvas").getContext("2d");
 function widthOf([kind, text]) {
@@ -147,13 +147,14 @@ function path(way) {
  * The picture, in a panel that scrolls. `lines` are texts of a node with a class each, `kind` the class of its box,
  * `title` its tooltip, `isPath` is true of the edges to stress, `open` what a click does.
  */
-export function graph({ nodes, edges }, { label, lines, kind, title, isPath, open }) {
-  if (!nodes?.length) return h("div", { class: "panel" }, h("p", { class: "empty" }, "no graph is kept for this run"));
+export function graph(of, { label, lines, kind, title, isPath, open }) {
+  const { nodes = [], edges = [] } = of ?? {};
+  if (!nodes.length) return h("div", { class: "panel" }, h("p", { class: "empty" }, "there is no graph to show"));
   const shown = nodes.slice(0, NODES_MOST);
   const { boxes, wires, width, height } = layOut(shown, edges, lines);
   const picture = s("svg", { class: "graph", width: width + 32, height: height + 32, viewBox: `-16 -16 ${width + 32} ${height + 32}`, role: "img", "aria-label": label });
   picture.style.maxWidth = "100%";
-  picture.style.minWidth = `${Math.round((width + 32) * (innerWidth < 820 ? SCALE_LEAST_NARROW : SCALE_LEAST))}px`;
+  picture.style.minWidth = `${Math.round((width + 32) * SCALE_LEAST)}px`;
   picture.append(...wires.map((way) => s("path", { class: isPath?.(way[0].node, way.at(-1).node) ? "wire path" : "wire", d: path(way) })));
   for (const box of boxes) {
     const texts = box.lines.map(([name, text], at) => s("text", { class: name, x: 9, y: 16 + at * LINE }, text));

@@ -8,7 +8,7 @@ import { count, h } from "./dom.js";
 export const STATES = ["waiting", "running", "finished", "failed", "skipped", "dropped"];
 const COLOURS = ["rule", "blue", "green", "red", "rest", "gold"];
 /** Which state a pixel has that stands for several rows: the one that needs a look first. */
-const RANKS = Uint8Array.of(3, 4, 0, 5, 1, 2);
+const RANKS = Uint8Array.of(2, 3, 0, 5, 1, 4);
 /** Pixels per row; below one a pixel stands for several rows. */
 const SIZES = [1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 6, 8, 12, 16, 24];
 const STRIP_GAP = 4, SLICE_MS = 6, HEIGHT_MOST = 460;

@@ -3,7 +3,7 @@
 import { h, s, time } from "./dom.js";
 
 const ROW = 22, BAR = 14, AXIS = 24, ROWS_MOST = 400, ZOOM_MOST = 5000;
-const STATES = { finished: "finished", failed: "failed", fell_back: "fell back", dropped: "dropped", not_started: "not started" };
+const STATES = { finished: "finished", failed: "failed", fell_back: "fell back", dropped: "dropped", not_started: "not started", open: "not ended" };
 
 /** The width of a letter of a remark, about. */
 const CHARACTER = 6.2;
@@ -20,7 +20,7 @@ function stepFor(wanted) {
 function sentence(node, name) {
   const parts = [`${name}: ${STATES[node.state] ?? node.state}`];
   if (node.reason) parts.push(`reason: ${node.reason}`);
-  if (node.start_ms !== null) parts.push(`queued ${time(node.start_ms - (node.queued_ms ?? node.start_ms))}, from ${time(node.start_ms)} to ${node.end_ms === null ? "now" : time(node.end_ms)}, took ${time((node.end_ms ?? node.start_ms) - node.start_ms)}`);
+  if (node.start_ms !== null && node.start_ms !== undefined) parts.push(`queued ${time(node.start_ms - (node.queued_ms ?? node.start_ms))}, from ${time(node.start_ms)} to ${node.end_ms === null ? "now" : time(node.end_ms)}, took ${time((node.end_ms ?? node.start_ms) - node.start_ms)}`);
   if (node.timeout_ms !== null && node.timeout_ms !== undefined) parts.push(`timeout ${time(node.timeout_ms)}`);
   if (node.critical) parts.push("on the critical path");
   return parts.join("\n");
@@ -31,8 +31,10 @@ export class Timeline {
   constructor(timeline, names, deadline) {
     const first = (node) => node.queued_ms ?? node.start_ms ?? Infinity;
     this.all = [...timeline.nodes].sort((one, other) => first(one) - first(other) || (one.end_ms ?? 0) - (other.end_ms ?? 0));
-    this.nodes = this.all.slice(0, ROWS_MOST);
     this.names = names;
+    // A node may be dropped because of another one.
+    this.all = this.all.map((node) => ({ ...node, reason: names.get(node.reason)?.name ?? node.reason }));
+    this.nodes = this.all.slice(0, ROWS_MOST);
     this.deadline = deadline ?? null;
     const ends = this.all.map((node) => node.end_ms ?? 0);
     const wall = Math.max(timeline.wall_ms ?? 0, ends.reduce((most, end) => Math.max(most, end), 0), 1e-3);

@@ -1,6 +1,6 @@
 // One dataset: its cells as they fill, throughput, limits, spend, errors, and some of its rows.
 
-import { fileLink, get, getIfThere, hear, request } from "../api.js";
+import { every, fileLink, get, getIfThere, hear, request } from "../api.js";
 import { cancelButton } from "../cancel.js";
 import { Chart } from "../chart.js";
 import { chip, compact, count, h, link, money, notice, part, rate, table, tiles, time } from "../dom.js";
@@ -8,37 +8,55 @@ import { Grid } from "../grid.js";
 
 /** The server answers at most so many cells one by one. */
 const CELLS_MOST = 4_000_000;
-const SAMPLES = 20, ERRORS = 50;
+const SAMPLES = 20, ERRORS = 50, QUEUED_MS = 1000;
 
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
 const sum = (list, field) => list.reduce((total, entry) => total + (entry[field] ?? 0), 0);
 
 /** Cells, kept up to date. One request for cells is under way at most; what changes meanwhile is fetched after it. */
 class Cells {
-  constructor(dataset, path, signal) {
-    const bucket = Math.ceil((dataset.rows * dataset.columns.length) / CELLS_MOST) || 1;
-    Object.assign(this, { path, signal, bucket, busy: false, again: false });
-    this.grid = new Grid({ rows: dataset.rows, columns: dataset.columns.map((column) => column.name), bucket });
+  constructor(path, signal) {
+    Object.assign(this, { path, signal, busy: false, again: false, next: 0, element: h("div") });
   }
 
-  async fetch() {
+  /** A grid for the columns and rows of now; a stage of a build has its own. */
+  #fit(dataset) {
+    const names = dataset.columns.map((column) => column.name), shape = JSON.stringify([dataset.rows, names]);
+    if (shape === this.shape || !names.length || !dataset.rows) return;
+    this.shape = shape;
+    this.bucket = Math.ceil((dataset.rows * names.length) / CELLS_MOST) || 1;
+    this.grid = new Grid({ rows: dataset.rows, columns: names, bucket: this.bucket });
+  }
+
+  async fetch(dataset) {
+    this.#fit(dataset);
+    if (!this.grid) return;
     if (this.busy) { this.again = true; return; }
     this.busy = true;
+    const started = performance.now();
     try {
       do {
         this.again = false;
-        const response = await request(`${this.path}/cells${this.bucket > 1 ? `?bucket=${this.bucket}` : ""}`, { signal: this.signal });
+        const { grid, bucket } = this;
+        const response = await request(`${this.path}/cells${bucket > 1 ? `?bucket=${bucket}` : ""}`, { signal: this.signal });
         const bytes = new Uint8Array(await response.arrayBuffer());
-        const cells = this.grid.states.length;
         // Of a bucket the share that finished follows each state.
-        this.grid.set(0, this.bucket > 1 && bytes.length >= 2 * cells ? bytes.filter((_, at) => at % 2 === 0) : bytes);
+        grid.set(0, bucket > 1 ? bytes.filter((_, at) => at % 2 === 0) : bytes);
+        if (!grid.element.isConnected) this.element.replaceChildren(part("Cells", grid.element, grid.tools));
       } while (this.again);
-    } catch (error) { if (!this.signal.aborted && error.status !== 404) throw error; } finally { this.busy = false; }
+    } catch (error) {
+      // A build that is over has no states of cells, and neither has one that is too large.
+      if (!this.signal.aborted && ![404, 409, 413].includes(error.status)) throw error;
+    } finally { this.busy = false; }
+    // However slow the way to the server is, most of the time no cells are on it.
+    this.next = performance.now() + 5 * (performance.now() - started);
   }
 
-  take(event) {
-    if (event.cells?.states !== undefined && this.bucket === 1) this.grid.set(event.cells.from ?? 0, bytesOf(event.cells.states));
-    else if (event.changed || event.cells) this.fetch();
+  take(dataset, event) {
+    this.#fit(dataset);
+    const isConnected = this.grid?.element.isConnected;
+    if (isConnected && event.cells?.states !== undefined && this.bucket === 1) this.grid.set(event.cells.from ?? 0, bytesOf(event.cells.states));
+    else if (performance.now() >= this.next) this.fetch(dataset);
   }
 }
 
@@ -118,7 +136,7 @@ export async function showIn(main, id, signal) {
   const path = `/v1/datasets/${encodeURIComponent(id)}`;
   let dataset = await get(path, signal);
   const top = h("section"), columns = h("div"), models = h("div"), records = h("div"), errors = h("div");
-  const cells = new Cells(dataset, path, signal);
+  const cells = new Cells(path, signal);
   const charts = {
     speed: new Chart({ title: "Throughput", format: rate, lines: [{ name: "cells per second", kind: "green", area: true }] }),
     limit: new Chart({ title: "Calls and limit", format: rate, lines: [{ name: "in flight", kind: "blue", area: true }, { name: "limit", kind: "gold" }] }),
@@ -127,7 +145,7 @@ export async function showIn(main, id, signal) {
   const draw = () => {
     top.replaceChildren(facts(dataset));
     columns.replaceChildren(columnTable(dataset));
-    models.replaceChildren(...(dataset.models?.length ? [modelTable(dataset.models)] : []));
+    models.replaceChildren(...(dataset.models?.length ? [part("Models", modelTable(dataset.models))] : []));
     const at = dataset.elapsed_seconds ?? 0;
     charts.speed.push(at, [sum(dataset.columns, "cells_per_second")]);
     charts.limit.push(at, [sum(dataset.models ?? [], "in_flight"), sum(dataset.models ?? [], "limit")]);
@@ -140,18 +158,25 @@ export async function showIn(main, id, signal) {
   };
   draw();
   const state = chip(dataset.state);
-  const cancel = dataset.state === "running" ? cancelButton(`${path}/cancel`, "Cancel build") : null;
+  const cancel = ["running", "queued"].includes(dataset.state) ? cancelButton(`${path}/cancel`, "Cancel build") : null;
   main.append(h("div", { class: "bar-row" }, state, h("span", { class: "grow" }), fileLink(h, `${path}/report`, `${id}.html`, "Report"),
-    fileLink(h, `${path}/download?format=jsonl`, `${id}.jsonl`, "Download rows"), cancel), top, part("Cells", cells.grid.element, cells.grid.tools),
-    h("section", { class: "charts", "aria-label": "Charts" }, charts.speed.element, charts.limit.element, charts.spend.element), part("Columns", columns), part("Models", models), errors, records);
+    fileLink(h, `${path}/download?format=jsonl`, `${id}.jsonl`, "Download rows"), cancel), top, cells.element,
+    h("section", { class: "charts", "aria-label": "Charts" }, charts.speed.element, charts.limit.element, charts.spend.element), part("Columns", columns), models, errors, records);
   if (dataset.config) main.append(part("Configuration", h("details", null, h("summary", null, "show"), h("pre", { class: "panel record" }, dataset.config))));
-  if (dataset.state === "running") {
+  if (dataset.state === "queued") {
+    await every(QUEUED_MS, signal, async () => {
+      const now = await get(path, signal);
+      if (now.state !== "queued") dispatchEvent(new Event("hashchange"));
+    });
+    return;
+  }
+  if (dataset.state === "running" && dataset.run) {
     hear(`/v1/runs/${encodeURIComponent(dataset.run)}/events`, signal, async (event, data) => {
       if (event === "progress") {
         const kinds = new Map(dataset.columns.map((column) => [column.name, column.kind]));
         const now = data.columns?.map((column) => ({ kind: kinds.get(column.name), ...column })) ?? dataset.columns;
         dataset = { ...dataset, ...data, columns: now, state: dataset.state };
-        cells.take(data);
+        cells.take(dataset, data);
         draw();
       } else if (event === "stopping") {
         state.replaceWith(chip("stopping"));
@@ -160,19 +185,18 @@ export async function showIn(main, id, signal) {
         main.querySelector(".chip")?.replaceWith(chip(dataset.state));
         cancel?.remove();
         draw();
-        cells.fetch();
         slow();
       }
     });
   }
-  await Promise.all([cells.fetch(), slow()]);
+  await Promise.all([cells.fetch(dataset), slow()]);
 }
 
 export async function show({ main, signal, args: [id], title }) {
   const dataset = await get(`/v1/datasets/${encodeURIComponent(id)}`, signal);
   title(dataset.name);
   main.append(h("div", { class: "head" }, h("p", { class: "crumb" }, h("a", { href: "#/datasets" }, "Datasets"), " / ", h("code", null, id)),
-    h("h1", null, dataset.name), h("span", { class: "grow" }), h("a", { class: "button", href: link("runs", dataset.run) }, "Run and events")));
+    h("h1", null, dataset.name), h("span", { class: "grow" }), dataset.run && h("a", { class: "button", href: link("runs", dataset.run) }, "Run and events")));
   if (dataset.error) main.append(notice("bad", dataset.error));
   await showIn(main, id, signal);
 }

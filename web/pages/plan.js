@@ -3,20 +3,20 @@
 import { get, post } from "../api.js";
 import { count, h, link, notice, own, part, share, table, tiles, time } from "../dom.js";
 import { graph, legend } from "../graph.js";
-import { ledgerTable } from "./run.js";
+import { ledgerTable, planNodes } from "./run.js";
 
 const ROWS_SHOWN = 200, SLOW_ERRORS = 0.01;
 
 function graphPart(plan) {
   const lines = (node) => {
-    const all = [["n", node.name && node.name !== node.id ? `${node.id} ${node.name}` : node.id], ["m", node.op ?? ""]];
+    const all = [["n", node.name ?? node.id], ["m", node.op ?? ""]];
     if (node.runs) all.push(["m", `p50 ${time(node.p50_ms)}  p99 ${time(node.p99_ms)}`]);
     if (node.error_rate > 0) all.push(["e", `${share(node.error_rate)} errors`]);
     const guard = [node.timeout_ms ? `timeout ${time(node.timeout_ms)}` : null, node.fallback ? `else ${node.fallback}` : null].filter(Boolean);
     if (guard.length) all.push(["w", guard.join(", ")]);
     return all;
   };
-  const title = (node) => [`${node.id}: ${node.op}`, node.runs ? `${count(node.runs)} runs, p50 ${time(node.p50_ms)}, p99 ${time(node.p99_ms)}, ${share(node.error_rate)} errors` : "not run yet",
+  const title = (node) => [`${node.name ?? node.id}: ${node.op}`, node.runs ? `${count(node.runs)} runs, p50 ${time(node.p50_ms)}, p99 ${time(node.p99_ms)}, ${share(node.error_rate)} errors` : "not run yet",
     node.timeout_ms ? `timeout ${time(node.timeout_ms)}` : null, node.fallback ? `fallback ${node.fallback}` : null].filter(Boolean).join("\n");
   const kind = (node) => `${node.kind} ${node.error_rate > SLOW_ERRORS ? "bad" : ""}`;
   return part("Graph", graph(plan.graph, { label: `Graph of ${plan.name}`, lines, title, kind }),
@@ -27,12 +27,16 @@ const parametersPart = (plan) => part("Parameters", table([
   { head: "Name", cell: (parameter) => h("code", null, parameter.name) },
   { head: "Type", cell: (parameter) => `${parameter.kind}${parameter.nullable ? " or null" : ""}` },
   { head: "Default", cell: (parameter) => h("code", null, JSON.stringify(parameter.default ?? null)) },
+  { head: "Meaning", opt: true, wrap: true, cell: (parameter) => parameter.doc ?? "" },
 ], plan.parameters, { label: "Parameters", empty: "the plan has no parameters" }));
 
 /** The text of a field as a value of the parameter's type; undefined if it is empty, so that the default holds. */
 function valueOf(parameter, text) {
   if (text === "") return undefined;
   if (text === "null" && parameter.nullable) return null;
+  if (/list|\[\]/.test(parameter.kind)) {
+    try { return JSON.parse(text); } catch { return text; }
+  }
   if (/^(int|float|number|i64|f64|f32)/.test(parameter.kind)) return Number(text);
   if (/^bool/.test(parameter.kind)) return text === "true";
   return text;
@@ -74,7 +78,7 @@ function tryPart(plan, signal) {
   const wrong = h("p", { class: "bad", role: "alert" });
   const deadline = h("input", { id: "try-deadline", placeholder: plan.deadline_ms ? `default ${plan.deadline_ms} ms` : "none, e.g. 150ms" });
   const answer = h("div", { "aria-live": "polite" });
-  const nodes = new Map((plan.graph?.nodes ?? []).filter((node) => node.name && node.name !== node.id).map((node) => [node.id, node]));
+  const nodes = planNodes(plan.graph);
   text.value = JSON.stringify(plan.example_request ?? { user_id: 1 }, null, 2);
   const read = () => {
     try { wrong.textContent = ""; return JSON.parse(text.value); } catch (error) { wrong.textContent = error.message; return null; }
@@ -101,7 +105,7 @@ function tryPart(plan, signal) {
     user.value = request.user_id ?? "";
     for (const { parameter, field } of fields) {
       const value = own(request.param_overrides, parameter.name);
-      field.value = value === undefined ? "" : String(value);
+      field.value = value === undefined ? "" : typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
     }
   };
   user.addEventListener("input", write);
@@ -140,6 +144,6 @@ export async function show({ main, signal, args: [name] }) {
   for (const warning of plan.warnings ?? []) main.append(notice("warn", typeof warning === "string" ? warning : JSON.stringify(warning)));
   main.append(h("section", null, tiles([
     ["Requests timed", count(latency.count)], ["p50", time(latency.p50_ms)], ["p90", time(latency.p90_ms)], ["p99", time(latency.p99_ms)],
-    ["Deadline", time(plan.deadline_ms)], ["Nodes", count(plan.graph?.nodes.length)],
+    ["Deadline", time(plan.deadline_ms)], ["Nodes", count(plan.graph?.nodes.length ?? 0)],
   ])), graphPart(plan), tryPart(plan, signal), parametersPart(plan));
 }

@@ -1,15 +1,15 @@
 // The plans that the server has, with what their requests took.
 
 import { every, getIfThere } from "../api.js";
-import { count, h, link, share, table, time } from "../dom.js";
+import { count, h, link, notice, share, table, time } from "../dom.js";
 
 const EVERY_MS = 2000;
 const worry = (value, most) => h("span", { class: value > most ? "bad" : value > 0 ? "warn" : "muted" }, share(value));
 
 export async function show({ main, signal }) {
-  const body = h("div"), total = h("span", { class: "muted" });
+  const body = h("div"), problem = h("div"), total = h("span", { class: "muted" });
   const filter = h("input", { type: "search", placeholder: "Filter by name  /", "aria-label": "Filter by name" });
-  main.append(h("div", { class: "head" }, h("h1", null, "Plans"), h("span", { class: "grow" }), total), h("div", { class: "bar-row" }, filter), body);
+  main.append(h("div", { class: "head" }, h("h1", null, "Plans"), h("span", { class: "grow" }), total), h("div", { class: "bar-row" }, filter), problem, body);
   let plans = [], was = "";
   const draw = () => {
     const shown = plans.filter((plan) => plan.name.toLowerCase().includes(filter.value.toLowerCase()));
@@ -36,7 +36,9 @@ export async function show({ main, signal }) {
   };
   filter.addEventListener("input", draw);
   await every(EVERY_MS, signal, async () => {
-    plans = (await getIfThere("/v1/plans", signal))?.plans ?? [];
+    const found = await getIfThere("/v1/plans", signal);
+    plans = found?.plans ?? [];
+    problem.replaceChildren(...(found?.problem ? [notice("warn", found.problem)] : []));
     draw();
   });
 }

@@ -11,6 +11,9 @@ const EVENTS_MOST = 500;
 const TROUBLE = new Set(["failed", "fell_back", "dropped"]);
 const BOX = { failed: "bad", fell_back: "soft", dropped: "gone", not_started: "gone" };
 
+/** The boxes of a graph by the nodes of the plan in them. Boxes have ids of their own. */
+export const planNodes = (graph) => new Map((graph?.nodes ?? []).flatMap((box) => (box.nodes ?? []).map((id) => [id, box])));
+
 /** The ledger: the degraded parts of an answer. */
 export const ledgerTable = (ledger, names) => table([
   { head: "Node", cell: (entry) => (names?.has(entry.node) ? [names.get(entry.node).name, " ", h("code", { class: "muted" }, entry.node)] : entry.node) },
@@ -30,7 +33,7 @@ function troubles(run, names) {
   return part("Failures and fallbacks", table([
     { head: "Node", cell: (node) => names.get(node.id)?.name ?? node.id },
     { head: "State", cell: (node) => chip(node.state) },
-    { head: "Reason", wrap: true, cell: (node) => node.reason ?? "" },
+    { head: "Reason", wrap: true, cell: (node) => names.get(node.reason)?.name ?? node.reason ?? "" },
     { head: "Started", num: true, cell: (node) => time(node.start_ms) },
     { head: "Ended", num: true, cell: (node) => time(node.end_ms) },
     { head: "Timeout", num: true, opt: true, cell: (node) => time(node.timeout_ms) },
@@ -103,7 +106,7 @@ export async function show(view) {
   }
   const found = troubles(run, names);
   if (found) main.append(found);
-  if (run.ledger?.length) main.append(part("Ledger: degraded parts of the answer", ledgerTable(run.ledger, names)));
+  if (run.ledger?.length) main.append(part("Ledger: degraded parts of the answer", ledgerTable(run.ledger, planNodes(run.graph))));
   if (!run.has_detail && run.state !== "running") main.append(notice("", "Only the summary of this run was kept. Ask for the detail of a plan run with ", h("code", null, "?trace=true"), "."));
   for (const shown of [timelinePart(run, names), graphPart(run, states)]) if (shown) main.append(shown);
   if (run.request) main.append(part("Request", h("pre", { class: "panel record" }, JSON.stringify(run.request, null, 2))));

@@ -17,6 +17,7 @@ mod deriva;
 mod recipes;
 mod health;
 mod http;
+pub mod console;
 mod service;
 mod serve;
 mod local;

@@ -104,9 +104,7 @@ mod tests {
     fn check(front: &str, ground: &str, least: f64) {
         let find = |name: &str| COLOURS.iter().find(|colour| colour.name == name).unwrap();
         let (front, ground) = (find(front), find(ground));
-        for (one, other, mode) in
-            [(front.light, ground.light, "light"), (front.dark, ground.dark, "dark")]
-        {
+        for (one, other, mode) in [(front.light, ground.light, "light"), (front.dark, ground.dark, "dark")] {
             let found = contrast(one, other);
             assert!(found >= least, "{} on {} ({mode}): {found:.2} < {least}", front.name, ground.name);
         }

@@ -46,7 +46,10 @@ impl Refusal {
 /// tokens.
 pub(crate) async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let checked = check_host(&shared.hosts, &request)
-        .and_then(|host| check_site(&shared.hosts, host.as_ref(), request.headers()))
+        .and_then(|host| match opens_console(&request) {
+            true => Ok(()),
+            false => check_site(&shared.hosts, host.as_ref(), request.headers()),
+        })
         .and_then(|()| check_kind(&request));
     match checked {
         Ok(()) => next.run(request).await,
@@ -86,6 +89,16 @@ fn check_host(hosts: &Hosts, request: &Request) -> Result<Option<HostPort>, Refu
         }
     }
     Ok(named)
+}
+
+/// Whether a user follows a link to the console. Pages of other sites may have such links: they cannot read the page
+/// that opens, and it does nothing until its user does.
+fn opens_console(request: &Request) -> bool {
+    let has = |name: &str, value: &str| request.headers().get(name).is_some_and(|found| found == value);
+    request.method() == Method::GET
+        && request.uri().path() == "/"
+        && has("sec-fetch-mode", "navigate")
+        && has("sec-fetch-dest", "document")
 }
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

@@ -4,6 +4,7 @@
 
 mod support;
 mod aliases;
+mod console;
 mod depth;
 mod deriva;
 mod deriva_wire;
