@@ -1,5 +1,7 @@
 //! `anabranch serve`.
 
+mod plans;
+
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -18,13 +20,15 @@ use crate::signals::Signals;
 use crate::wait;
 
 pub(super) const HELP: &str = "\
-gRPC (anabranch.recipe.v1.Recipes, deriva.Deriva) and HTTP on one port. `anabranch recipe` with the
-same --data finds the server by itself. Ctrl-C and SIGTERM let calls under way end, and close the
-store.
+gRPC (anabranch.plan.v1.Plans, anabranch.recipe.v1.Recipes, deriva.Deriva) and HTTP on one port.
+`anabranch recipe` with the same --data finds the server by itself. A plan of the project is called
+with POST /v1/plans/NAME/run; plans are loaded again when their files change, and on SIGHUP. Ctrl-C
+and SIGTERM let calls under way end, and close the store.
 
 stdout: one line with the address, once it listens. stderr: the log, one line per event.
 
   anabranch serve --data store --listen 127.0.0.1:7421
+  anabranch serve --project anabranch.toml --data store
 
 Exit codes: 0 shut down; 1 failed; 2 wrong usage; 3 shut down, but data that had been acknowledged
 was lost before or while it ran (the log says what).";
@@ -45,6 +49,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache: Option<u64>,
     #[command(flatten)]
+    plans: plans::PlanArgs,
+    #[command(flatten)]
     options: StoreOptions,
 }
 
@@ -57,6 +63,7 @@ impl Serve {
         raise_file_limit();
         let data = self.data.find();
         let executor = self.open(&data).await?;
+        let plans = self.plans.load(executor.engine()).await?;
         let failed = |error| Failure::of(format!("cannot listen on {}: {error}", self.listen));
         let listener = TcpListener::bind(self.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -74,6 +81,10 @@ impl Serve {
 
         let settings = Settings { allowed_hosts: self.allowed_hosts, ..Settings::default() };
         let service = Service::new(executor.clone(), settings);
+        let service = match plans.clone() {
+            Some(plans) => service.with_plans(plans),
+            None => service,
+        };
         let stopped = stopped.shared();
         let local = async {
             match socket {
@@ -81,7 +92,11 @@ impl Serve {
                 None => 0,
             }
         };
-        let (served, cut) = tokio::join!(service.serve(listener, service.router(), stopped.clone()), local);
+        let all = async { tokio::join!(service.serve(listener, service.router(), stopped.clone()), local) };
+        let (served, cut) = tokio::select! {
+            served = all => served,
+            () = plans::reload_on_hangup(plans) => unreachable!("it never ends"),
+        };
         // The next owner replaces a socket that cannot be removed.
         let _ = recipe::remove(&data);
         executor.store().clone().close().await?;

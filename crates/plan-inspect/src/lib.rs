@@ -16,5 +16,5 @@ pub mod capture;
 
 pub use capture::capture;
 pub use explain::{Explanation, explain};
-pub use trace::{Trace, run_traced};
+pub use trace::{Trace, inspect_traced, run_traced};
 pub use why::{Why, why};

@@ -32,15 +32,25 @@ pub async fn run_traced(
     request: Request,
     options: &RunOptions,
 ) -> (Result<Answer, Error>, Option<Trace>) {
+    let (inspected, trace) = inspect_traced(plan, request, options).await;
+    (inspected.answer, trace)
+}
+
+/// As [`run_traced`], with the ledger of a request that failed.
+pub async fn inspect_traced(
+    plan: &Plan,
+    request: Request,
+    options: &RunOptions,
+) -> (Inspected, Option<Trace>) {
     let compiled = plan.compiled();
     let bound = NonZeroUsize::MIN.saturating_add(compiled.stages.len() * EVENTS_PER_STAGE + OTHER_EVENTS);
     let mut listener = plan.engine().runs().events().listen(bound);
     let now = plan.engine().runs().clock().now();
     let deadline = options.deadline.map(|at| at.saturating_duration_since(now)).or(compiled.deadline);
-    let Inspected { answer, run, .. } = plan.run_inspected(request, options, Inspection::default()).await;
+    let inspected = plan.run_inspected(request, options, Inspection::default()).await;
     let items = std::iter::from_fn(|| listener.try_next());
     let (graph, items) = without_timers(compiled, items);
-    let timeline = run.and_then(|run| Timeline::new(run, &graph, &items).ok());
+    let timeline = inspected.run.and_then(|run| Timeline::new(run, &graph, &items).ok());
     let timeout = |stage: NodeId| {
         let own = compiled.policies.of(stage).timeout;
         own.into_iter().chain(options.node_timeout).min()
@@ -55,7 +65,7 @@ pub async fn run_traced(
         title: format!("plan {}", plan.name()),
         names: (0..graph.node_count()).map(NodeId).map(|stage| compiled.stage_name(stage)).collect(),
     });
-    (answer, trace)
+    (inspected, trace)
 }
 
 /// The plan's graph and the events of its run, without the stages that only watch the time of regions: they end when

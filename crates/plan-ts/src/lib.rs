@@ -18,12 +18,14 @@ mod child;
 mod sources;
 mod assemble;
 mod compiler;
+mod folder;
 mod types;
 #[doc(hidden)]
 pub mod fuzz;
 
 pub use child::Worker;
 pub use compiler::{Built, Compiler, Outcome};
+pub use folder::{BUILT, LoadedPlan, SOURCE, import_root, plan_files};
 pub use sources::{Look, SourceFile, look};
 pub use types::declarations;
 pub use worker::serve;

@@ -123,6 +123,28 @@ impl Answer {
         self.write_ledger(out);
     }
 
+    /// Writes one line per row, and a last line with the ids and the ledger. A row of a plan with several outputs names
+    /// its own: `{"output": "ads", "id": 1, "fields": {}}`.
+    pub fn write_lines(&self, keys: &Keys, out: &mut Vec<u8>) {
+        let several = self.outputs.len() > 1;
+        for (name, rows) in self.output_names.iter().zip(&self.outputs) {
+            let named = named(rows, keys);
+            for row in rows.iter() {
+                out.push(b'{');
+                if several {
+                    out.extend_from_slice(b"\"output\":");
+                    write(out, name);
+                    out.push(b',');
+                }
+                write_row(rows, &named, row, out);
+                out.extend_from_slice(b"}\n");
+            }
+        }
+        self.write_head(out);
+        self.write_ledger(out);
+        out.push(b'\n');
+    }
+
     fn write_head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"request_id\":");
         write(out, &self.request_id.to_string());
@@ -163,32 +185,38 @@ fn named<'a>(rows: &'a Rows, keys: &Keys) -> Named<'a> {
 
 fn write_rows(rows: &Rows, keys: &Keys, first: &mut bool, out: &mut Vec<u8>) {
     let named = named(rows, keys);
-    let ids = rows.batch().ids();
     for row in rows.iter() {
         if !std::mem::take(first) {
             out.push(b',');
         }
-        out.extend_from_slice(b"{\"id\":");
-        write(out, &ids[row]);
-        out.extend_from_slice(b",\"fields\":{");
-        let mut first = true;
-        for (name, column) in &named.columns {
-            if column.is_null(row) {
-                continue;
-            }
-            if !std::mem::take(&mut first) {
-                out.push(b',');
-            }
-            out.extend_from_slice(&named.names[name.clone()]);
-            match column {
-                Column::Int(values) => write(out, &values.value(row)),
-                Column::Float(values) => write(out, &values.value(row)),
-                Column::Bool(values) => write(out, &values.value(row)),
-                Column::Text(text) => write(out, text.dictionary().get(text.codes().value(row))),
-            }
-        }
-        out.extend_from_slice(b"}}");
+        out.push(b'{');
+        write_row(rows, &named, row, out);
+        out.push(b'}');
     }
+}
+
+/// Writes `"id":..,"fields":{..}`.
+fn write_row(rows: &Rows, named: &Named<'_>, row: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\"id\":");
+    write(out, &rows.batch().ids()[row]);
+    out.extend_from_slice(b",\"fields\":{");
+    let mut first = true;
+    for (name, column) in &named.columns {
+        if column.is_null(row) {
+            continue;
+        }
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+        out.extend_from_slice(&named.names[name.clone()]);
+        match column {
+            Column::Int(values) => write(out, &values.value(row)),
+            Column::Float(values) => write(out, &values.value(row)),
+            Column::Bool(values) => write(out, &values.value(row)),
+            Column::Text(text) => write(out, text.dictionary().get(text.codes().value(row))),
+        }
+    }
+    out.push(b'}');
 }
 
 fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {

@@ -158,6 +158,13 @@ impl Engine {
         Ok(Engine::on(runs, config))
     }
 
+    /// An engine that shares a runner with others: its clock, threads and shutdown. The threads of `config.runs` do not
+    /// count.
+    pub fn load_on(runs: engine::Engine, config: Config) -> Result<Engine, Error> {
+        config.check().map_err(Error::Config)?;
+        Ok(Engine::on(runs, config))
+    }
+
     /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock. Panics if the config
     /// is one that [`load`](Engine::load) refuses.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
+use crate::access::Peer;
 use crate::budget::Share;
 
 /// Connections and calls of a server, counted.
@@ -26,6 +27,7 @@ pub(crate) struct Traffic {
 pub(crate) struct Activity {
     clock: Arc<dyn Clock>,
     traffic: Arc<Traffic>,
+    peer: Peer,
     state: Mutex<ActivityState>,
 }
 
@@ -38,10 +40,15 @@ struct ActivityState {
 }
 
 impl Activity {
-    pub(crate) fn new(clock: Arc<dyn Clock>, traffic: Arc<Traffic>) -> Activity {
+    pub(crate) fn new(clock: Arc<dyn Clock>, traffic: Arc<Traffic>, peer: Peer) -> Activity {
         traffic.connections.fetch_add(1, Ordering::Relaxed);
         let state = Mutex::new(ActivityState { calls: 0, waiting: 0, last: clock.now() });
-        Activity { clock, traffic, state }
+        Activity { clock, traffic, peer, state }
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn peer(&self) -> Peer {
+        self.peer
     }
 
     fn lock(&self) -> MutexGuard<'_, ActivityState> {
@@ -160,7 +167,7 @@ pub(crate) enum AnswerKind {
 impl AnswerKind {
     pub(crate) fn of(path: &str) -> AnswerKind {
         match path.rsplit('/').next() {
-            Some("Events" | "Watch" | "ServerReflectionInfo") => AnswerKind::Subscription,
+            Some("Events" | "Watch" | "ServerReflectionInfo" | "events") => AnswerKind::Subscription,
             _ => AnswerKind::Value,
         }
     }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_recipe::Executor;
 use anabranch_text::{duration, quote};
+use axum::http::HeaderMap;
 use tonic::Code;
 use tonic::metadata::MetadataMap;
 
@@ -19,6 +20,31 @@ pub(crate) fn of_call(metadata: &MetadataMap, executor: &Executor) -> Result<Opt
         )
     })?;
     from_now(within, executor)
+}
+
+/// How long a caller of HTTP waits, by its headers: the shorter of `Request-Timeout` (`150ms`, `2s`) and `grpc-timeout`.
+pub(crate) fn of_headers(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
+    let text = |name: &'static str| {
+        headers.get(name).map(|value| value.to_str().map_err(|_| not_a_time(name, "text that is not ASCII")))
+    };
+    let own = match text("request-timeout").transpose()? {
+        None => None,
+        Some(text) => Some(match duration::parse(text) {
+            Ok(within) => within,
+            Err(problem) => grpc_timeout(text)
+                .ok_or_else(|| not_a_time("request-timeout", &format!("{}: {problem}", quote(text))))?,
+        }),
+    };
+    let of_grpc = match text("grpc-timeout").transpose()? {
+        None => None,
+        Some(text) => Some(grpc_timeout(text).ok_or_else(|| not_a_time("grpc-timeout", &quote(text)))?),
+    };
+    Ok(own.into_iter().chain(of_grpc).min())
+}
+
+fn not_a_time(header: &str, found: &str) -> Failure {
+    let message = format!("the header `{header}` is not a time: {found}; write 150ms or 2s");
+    Failure::new(Code::InvalidArgument, message)
 }
 
 /// So long from now on; a time beyond reckoning is none.

@@ -121,7 +121,7 @@ fn status_of_store(error: &Kept) -> Code {
 }
 
 /// A code over HTTP: its status, and its word in the answer.
-fn over_http(code: Code) -> (u16, &'static str) {
+pub(crate) fn over_http(code: Code) -> (u16, &'static str) {
     match code {
         Code::InvalidArgument => (400, "invalid_argument"),
         Code::NotFound => (404, "not_found"),

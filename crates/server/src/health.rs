@@ -9,7 +9,9 @@ use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 use crate::deriva::OfDeriva;
+use crate::plans::OfPlans;
 use crate::proto::deriva::deriva_server::DerivaServer;
+use crate::proto::plans::plans_server::PlansServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
 
@@ -17,8 +19,12 @@ use crate::recipes::OfRecipes;
 pub(crate) struct OfHealth(pub(crate) watch::Receiver<bool>);
 
 /// What can be asked for; "" is the server as a whole.
-const SERVICES: [&str; 3] =
-    ["", <DerivaServer<OfDeriva> as NamedService>::NAME, <RecipesServer<OfRecipes> as NamedService>::NAME];
+const SERVICES: [&str; 4] = [
+    "",
+    <DerivaServer<OfDeriva> as NamedService>::NAME,
+    <RecipesServer<OfRecipes> as NamedService>::NAME,
+    <PlansServer<OfPlans> as NamedService>::NAME,
+];
 
 fn response(closing: bool) -> HealthCheckResponse {
     let status = if closing { ServingStatus::NotServing } else { ServingStatus::Serving };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::net::UnixListener;
 
+use crate::access::Peer;
 use crate::connections::{Activity, Connections};
 use crate::serve::{RETRY_PAUSE, Served, answer_all, builder};
 use crate::service::Service;
@@ -30,8 +31,8 @@ impl Service {
             match accepted {
                 Ok((stream, _)) => {
                     let router = router.get_or_insert_with(|| self.router()).clone();
-                    let activity = Activity::new(Arc::clone(&shared.clock), Arc::clone(&shared.traffic));
-                    let activity = Arc::new(activity);
+                    let traffic = Arc::clone(&shared.traffic);
+                    let activity = Arc::new(Activity::new(Arc::clone(&shared.clock), traffic, Peer::Socket));
                     let (shared, own) = (Arc::clone(shared), Arc::clone(&activity));
                     connections.spawn(activity, answer_all(builder.clone(), stream, router, shared, own));
                 }

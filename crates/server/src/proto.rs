@@ -15,13 +15,17 @@ mod generated {
     pub mod deriva {
         include!("generated/deriva.rs");
     }
+    /// The messages and services of plans.
+    pub mod plans {
+        include!("generated/anabranch.plan.v1.rs");
+    }
     /// The messages and services of our own recipe API.
     pub mod recipes {
         include!("generated/anabranch.recipe.v1.rs");
     }
 }
 
-pub use generated::{deriva, recipes};
+pub use generated::{deriva, plans, recipes};
 
 /// The .proto files, compiled: what reflection answers from.
 pub const DESCRIPTORS: &[u8] = include_bytes!("generated/descriptors.bin");

@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tonic::codegen::Service as _;
 
+use crate::access::Peer;
 use crate::connections::{Activity, AnswerKind, Connections, OutgoingBody};
 use crate::incoming::IncomingBody;
 use crate::service::{Service, Shared};
@@ -57,21 +58,21 @@ impl Service {
         let builder = builder(&self.shared.settings);
         let mut connections = Connections::default();
         // Accepted, without a place so far.
-        let mut waiting: Option<TcpStream> = None;
+        let mut waiting: Option<(TcpStream, Peer)> = None;
         let mut shutdown = pin!(shutdown);
         loop {
             if connections.len() < most
-                && let Some(stream) = waiting.take()
+                && let Some((stream, peer)) = waiting.take()
             {
-                self.take(stream, &mut connections, &builder, &router);
+                self.take((stream, peer), &mut connections, &builder, &router);
             }
             let retry = clock.sleep_until(clock.now() + RETRY_PAUSE);
             tokio::select! {
                 () = &mut shutdown => break,
                 Some(()) = connections.join_next() => {}
                 accepted = listener.accept(), if waiting.is_none() => match accepted {
-                    Ok((stream, _)) => {
-                        waiting = Some(stream);
+                    Ok((stream, peer)) => {
+                        waiting = Some((stream, Peer::Network(peer.ip().to_canonical())));
                         if connections.len() >= most {
                             connections.close_idle();
                         }
@@ -89,13 +90,14 @@ impl Service {
     /// Not a part of `serve`, which is compiled where it is called: connections are with the optimisation of this crate.
     fn take(
         &self,
-        stream: TcpStream,
+        (stream, peer): (TcpStream, Peer),
         connections: &mut Connections,
         builder: &Builder<TokioExecutor>,
         router: &Router,
     ) {
         let shared = &self.shared;
-        let activity = Arc::new(Activity::new(Arc::clone(&shared.clock), Arc::clone(&shared.traffic)));
+        let activity = Activity::new(Arc::clone(&shared.clock), Arc::clone(&shared.traffic), peer);
+        let activity = Arc::new(activity);
         let (builder, router) = (builder.clone(), router.clone());
         let connection = connection(builder, stream, router, Arc::clone(shared), Arc::clone(&activity));
         connections.spawn(activity, connection);
@@ -188,7 +190,8 @@ fn answer(
 ) -> impl Future<Output = Result<Response<OutgoingBody>, Infallible>> + use<> {
     let call = activity.begin();
     let (holding, kind) = (shared.holding(&request), AnswerKind::of(request.uri().path()));
-    let request = request.map(|body| IncomingBody::new(body, shared, &call, holding));
+    let mut request = request.map(|body| IncomingBody::new(body, shared, &call, holding));
+    request.extensions_mut().insert(activity.peer());
     let answer = router.clone().call(request);
     async move {
         let answer = answer.await?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anabranch_engine::clock::Clock;
+use anabranch_engine::options::Class;
 use anabranch_recipe::{Draft, Executor};
 use axum::Router;
 use axum::extract::Request;
@@ -14,6 +15,7 @@ use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use tonic_health::pb::health_server::HealthServer;
 
+use crate::access::Access;
 use crate::budget::ByteBudget;
 use crate::connections::Traffic;
 use crate::deriva::OfDeriva;
@@ -21,10 +23,13 @@ use crate::failure::Failure;
 use crate::guard::{Hosts, guard, is_grpc_path};
 use crate::health::OfHealth;
 use crate::incoming::{Framing, Holding};
+use crate::plans::{OfPlans, Plans};
 use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
+use crate::proto::plans::plans_server::PlansServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
+use crate::runs::Runs;
 use crate::settings::Settings;
 use crate::wire::Target;
 
@@ -57,12 +62,17 @@ pub(crate) struct Shared {
     pub(crate) budget: ByteBudget,
     /// Each large blob on its way in is an open file.
     pub(crate) uploads: Arc<Semaphore>,
+    /// The plans of a project, if the server has one.
+    pub(crate) plans: Option<Plans>,
+    /// Who may call.
+    pub(crate) access: Access,
     /// The hosts that requests may name.
     pub(crate) hosts: Hosts,
     /// True once the server shuts down.
     pub(crate) closing: watch::Sender<bool>,
     /// An archive on its way keeps one of the store's few threads waiting for the client, so there is one at a time.
     pub(crate) archives: Arc<Semaphore>,
+    pub(crate) runs: Runs,
 }
 
 impl Service {
@@ -78,14 +88,55 @@ impl Service {
             budget: ByteBudget::new(settings.unfinished_most, settings.unfinished_wait, Arc::clone(&clock)),
             uploads: Arc::new(Semaphore::new(settings.uploads_most)),
             hosts: Hosts::new(settings.allowed_hosts.clone()),
+            plans: None,
+            access: Access::open(),
             traffic: Arc::default(),
             closing: watch::Sender::new(false),
             archives: Arc::new(Semaphore::new(1)),
+            runs: Runs::in_memory(Arc::clone(executor.engine().pool(Class::Batch))),
             executor,
             settings,
             clock,
         };
         Service { shared: Arc::new(shared) }
+    }
+
+    /// The same service for callers with tokens; without this, everybody may do everything.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    pub fn with_access(mut self, access: Access) -> Service {
+        self.setup().access = access;
+        self
+    }
+
+    /// The same service with a registry of runs that is kept on disk.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    #[must_use]
+    pub fn with_runs(mut self, runs: Runs) -> Service {
+        self.setup().runs = runs;
+        self
+    }
+
+    /// The registry of runs.
+    pub fn runs(&self) -> &Runs {
+        &self.shared.runs
+    }
+
+    /// The same service with the plans of a project.
+    ///
+    /// # Panics
+    /// If the service has been cloned or its router was made.
+    pub fn with_plans(mut self, plans: Plans) -> Service {
+        self.setup().plans = Some(plans);
+        self
+    }
+
+    /// The parts of a service that is being set up.
+    fn setup(&mut self) -> &mut Shared {
+        Arc::get_mut(&mut self.shared).expect("a service is set up before it is used")
     }
 
     /// How much there is to do now.
@@ -118,6 +169,10 @@ impl Service {
             .max_decoding_message_size(most)
             .accept_compressed(Gzip)
             .send_compressed(Gzip);
+        let plans = PlansServer::new(OfPlans(Arc::clone(&self.shared)))
+            .max_decoding_message_size(most)
+            .accept_compressed(Gzip)
+            .send_compressed(Gzip);
         let reflection = || {
             tonic_reflection::server::Builder::configure().register_encoded_file_descriptor_set(DESCRIPTORS)
         };
@@ -126,6 +181,7 @@ impl Service {
             .route_service(PUT_LEAF, deriva(self.shared.leaf_message_most()))
             .route_service("/deriva.Deriva/{method}", deriva(most))
             .route_service("/anabranch.recipe.v1.Recipes/{method}", recipes)
+            .route_service("/anabranch.plan.v1.Plans/{method}", plans)
             .route_service(
                 "/grpc.health.v1.Health/{method}",
                 HealthServer::new(OfHealth(self.shared.closing.subscribe())),

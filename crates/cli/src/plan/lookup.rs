@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anabranch_plan::{Engine, Plan, Problem, Problems, with_lines};
-use anabranch_plan_ts::{Built, Compiler, Outcome};
+pub(super) use anabranch_plan_ts::{BUILT, SOURCE};
+use anabranch_plan_ts::{Built, Compiler, Outcome, import_root, plan_files};
 use anabranch_text::closest;
 
 use super::project_args::{PROJECT_FILE, no_folder};
 use crate::failure::Failure;
 use crate::{out, worker};
-
-/// The endings of plan files: written by people, and read by the engine.
-pub(super) const SOURCE: &str = ".plan.ts";
-pub(super) const BUILT: &str = ".plan.json";
 
 /// The plan that `name` means: a file, if one is there or it ends like one; else a plan of the folder, whose source
 /// counts if there is one.
@@ -111,7 +108,7 @@ pub(super) fn built(engine: &Engine, file: &Path) -> Result<Built, Failure> {
 
 /// Compiles a plan from its source, and says which files it was made of. The lines that its code prints go to stderr.
 pub(super) fn compile(engine: &Engine, file: &Path) -> Outcome {
-    let outcome = Compiler::new(worker::here()).compile(engine, file, &root_of(engine, file));
+    let outcome = Compiler::new(worker::here()).compile(engine, file, &import_root(engine, file));
     outcome.printed.iter().for_each(|line| out::note(line));
     outcome
 }
@@ -141,16 +138,6 @@ pub(super) fn warn_if_behind(engine: &Engine, name: &str) {
     }
 }
 
-/// The folder that a plan's imports must be in: that of all plans, if it is one of them.
-fn root_of(engine: &Engine, file: &Path) -> PathBuf {
-    let own = file.parent().unwrap_or(Path::new(""));
-    let within = |folder: &&Path| match (file.canonicalize(), folder.canonicalize()) {
-        (Ok(file), Ok(folder)) => file.starts_with(folder),
-        _ => false,
-    };
-    engine.folder().filter(within).unwrap_or(own).to_owned()
-}
-
 fn read(file: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(file)
         .map_err(|error| Failure::of(format!("cannot read {}: {error}", file.display())))
@@ -164,17 +151,8 @@ pub(super) fn names(engine: &Engine) -> Result<Vec<String>, Failure> {
 /// The files of the engine's folder that end like this, and the names of their plans, in order; each name once.
 pub(super) fn files(engine: &Engine, endings: &[&str]) -> Result<BTreeMap<String, PathBuf>, Failure> {
     let folder = engine.folder().ok_or_else(no_folder)?;
-    let fail =
-        |error: std::io::Error| Failure::of(format!("cannot read the folder {}: {error}", folder.display()));
-    let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).map_err(fail)? {
-        let file = entry.map_err(fail)?.file_name();
-        // Editors keep locks and copies under names that begin with a dot.
-        let seen = file.to_str().filter(|file| !file.starts_with('.'));
-        let name = seen.and_then(|file| endings.iter().find_map(|ending| file.strip_suffix(ending)));
-        found.extend(name.map(|name| (name.to_owned(), folder.join(&file))));
-    }
-    Ok(found)
+    plan_files(folder, endings)
+        .map_err(|error| Failure::of(format!("cannot read the folder {}: {error}", folder.display())))
 }
 
 /// Why there is no plan of this name: where it was looked for, and what is there.

@@ -26,6 +26,7 @@ mod new;
 use clap::Subcommand;
 
 pub(crate) use captures::utc;
+pub(crate) use project_args::nearest_project;
 pub(crate) use run::{ledger, table};
 
 use crate::args::EXIT_CODES;

@@ -152,7 +152,7 @@ impl ProjectArgs {
 }
 
 /// The project of this folder or one above.
-pub(super) fn nearest_project() -> Result<Option<Project>, Failure> {
+pub(crate) fn nearest_project() -> Result<Option<Project>, Failure> {
     let here = std::env::current_dir()
         .map_err(|error| Failure::of(format!("there is no current folder: {error}")))?;
     Ok(Project::find(&here)?)

@@ -36,6 +36,7 @@ mod recipe_shared;
 mod redis;
 mod run;
 mod scaffold;
+mod serve_plans;
 mod shipped;
 mod soak;
 mod why;

@@ -8,7 +8,7 @@ use crate::binary::{in_folder, root, scratch};
 
 /// Where they are. Without them a test says that it was skipped.
 #[allow(clippy::print_stderr, reason = "a skipped test says so")]
-fn rankd() -> Option<PathBuf> {
+pub(crate) fn rankd() -> Option<PathBuf> {
     let folder = root().join("../shared/compat/rankd");
     if !folder.is_dir() {
         eprintln!("skipped: ../shared/compat/rankd is not there");

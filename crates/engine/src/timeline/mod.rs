@@ -7,6 +7,7 @@
 mod spent;
 mod build;
 mod path;
+mod record;
 mod escape;
 mod scale;
 mod lanes;
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use crate::event::{FailureReason, ListenerItem, Placement, RunEnding, RunId};
 use crate::graph::{Graph, NodeId};
+pub use record::{NodeRecord, Record};
 pub use spent::{Category, TimeSpent};
 
 /// The timeline of a run. All times count from the start of the run.
@@ -88,6 +90,12 @@ pub enum Error {
         at_least: u32,
         /// The number of nodes of the graph that was given.
         node_count: u32,
+    },
+    /// A record names a node that it does not have, or the times of this node run backwards.
+    #[error("the record of the timeline is damaged at node {node}")]
+    BadRecord {
+        /// The node.
+        node: NodeId,
     },
 }
 

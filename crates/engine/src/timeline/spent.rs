@@ -59,8 +59,13 @@ impl Category {
         }
     }
 
-    /// The name of the category in style sheets and traces.
-    pub(super) fn key(self) -> &'static str {
+    /// The category with this name.
+    pub fn from_key(key: &str) -> Option<Category> {
+        Category::ALL.into_iter().find(|category| category.key() == key)
+    }
+
+    /// The name of the category in style sheets, traces and records.
+    pub fn key(self) -> &'static str {
         match self {
             Category::Inputs => "inputs",
             Category::Slot => "slot",

@@ -50,6 +50,9 @@ fn check(graph: &str, events: &str, expected: Expect) {
     let timeline = of_tape(graph, events);
     expected.assert_eq(&words(&timeline, &letter));
     hold(&timeline);
+    let again = Timeline::from_record(&timeline.record()).unwrap();
+    assert_eq!(words(&again, &letter), words(&timeline, &letter));
+    assert_eq!(again.html("run", &letter), timeline.html("run", &letter));
 }
 
 pub(crate) fn number(node: NodeId) -> String {
@@ -201,4 +204,20 @@ fn what_is_not_this_graphs_run_is_refused() {
         "the events are of a graph of at least 3 nodes, this one has 2; pass the run's graph"
     );
     assert_eq!(new("a", 0, "0 e done"), TimelineError::OtherGraph { at_least: 5, node_count: 1 });
+}
+
+/// A record comes from a file, which may be damaged.
+#[test]
+fn a_damaged_record_is_refused() {
+    let timeline = of_tape(
+        "a; b <- a",
+        "0 run 2; 0 a start future; 3 a done; 3 b start inline; 5 b done; 5 end complete",
+    );
+    let mut unknown_node = timeline.record();
+    unknown_node.path.push(NodeId(2));
+    let mut backwards = timeline.record();
+    backwards.nodes[1].spans[0].1 = Duration::from_millis(9);
+    for (record, node) in [(unknown_node, NodeId(2)), (backwards, NodeId(1))] {
+        assert_eq!(Timeline::from_record(&record).err(), Some(TimelineError::BadRecord { node }));
+    }
 }

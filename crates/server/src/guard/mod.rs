@@ -1,16 +1,17 @@
 //! The request guard: the one layer that every request passes before its handler.
 //!
-//! The server listens on loopback without authentication, and every web page that the user opens can send requests
-//! there. So the guard refuses requests that a page of another site made (`Origin`, `Sec-Fetch-Site`), requests to a
-//! name that somebody pointed here by DNS (`Host`), and bodies that a page can send without asking first.
+//! Every web page that the user opens can send requests to a server on loopback. So the guard refuses requests that a
+//! page of another site made (`Origin`, `Sec-Fetch-Site`), requests to a name that somebody pointed here by DNS
+//! (`Host`), and bodies that a page can send without asking first. Then it compares the scope of the caller's token with
+//! the scope of the route.
 
 mod hosts;
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::{Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -19,6 +20,8 @@ use tonic::{Code, Status};
 pub(crate) use hosts::Hosts;
 pub use hosts::{AllowedHost, NotAHost};
 
+use crate::access::{Caller, Denial, Peer, Scope};
+use crate::api::{self, Needs, RequestBody, Route};
 use crate::failure::refusal;
 use crate::service::Shared;
 use hosts::HostPort;
@@ -40,25 +43,84 @@ impl Refusal {
         let (status, message) = (StatusCode::UNSUPPORTED_MEDIA_TYPE, message.into());
         Refusal { status, word: "unsupported_media_type", message }
     }
+
+    /// The answer, in the protocol of the request.
+    fn answer(self, is_grpc: bool) -> Response {
+        if is_grpc {
+            // A gRPC client shows the sentence only if the answer is gRPC.
+            let code = match self.status {
+                StatusCode::UNAUTHORIZED => Code::Unauthenticated,
+                StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
+                _ => Code::PermissionDenied,
+            };
+            return Status::new(code, self.message).into_http::<Body>();
+        }
+        let mut answer = refusal(self.status, self.word, &self.message);
+        if self.status == StatusCode::UNAUTHORIZED {
+            answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+        }
+        answer
+    }
 }
 
-/// Hands a request on, or answers why it is refused. Whoever may send it at all is checked here, too, once there are
-/// tokens.
-pub(crate) async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    let checked = check_host(&shared.hosts, &request)
-        .and_then(|host| match opens_console(&request) {
-            true => Ok(()),
-            false => check_site(&shared.hosts, host.as_ref(), request.headers()),
-        })
-        .and_then(|()| check_kind(&request));
-    match checked {
-        Ok(()) => next.run(request).await,
-        // A gRPC client shows the sentence only if the answer is gRPC.
-        Err(refused) if is_grpc(&request) => {
-            Status::new(Code::PermissionDenied, refused.message).into_http::<Body>()
+/// How to authenticate, for clients that ask.
+const CHALLENGE: &str = "Bearer realm=\"anabranch\"";
+
+impl From<Denial> for Refusal {
+    fn from(denial: Denial) -> Refusal {
+        let message = denial.message();
+        match denial {
+            Denial::TooLittle { .. } => Refusal::forbidden(message),
+            Denial::Unreadable(_) => {
+                Refusal { status: StatusCode::SERVICE_UNAVAILABLE, word: "unavailable", message }
+            }
+            Denial::Missing | Denial::Malformed | Denial::Unknown | Denial::Expired { .. } => {
+                Refusal { status: StatusCode::UNAUTHORIZED, word: "unauthenticated", message }
+            }
         }
-        Err(refused) => refusal(refused.status, refused.word, &refused.message),
     }
+}
+
+/// Hands a request on, with its [`Caller`](crate::access::Caller) as an extension, or answers why it is refused.
+pub(crate) async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+    match check(&shared, &request) {
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await
+        }
+        Err(refused) => refused.answer(is_grpc(&request)),
+    }
+}
+
+fn check(shared: &Shared, request: &Request) -> Result<Caller, Refusal> {
+    let host = check_host(&shared.hosts, request)?;
+    if !opens_console(request) {
+        check_site(&shared.hosts, host.as_ref(), request.headers())?;
+    }
+    let route = route(request);
+    check_kind(request, route)?;
+    let needs = match route {
+        _ if is_grpc_path(request.uri().path()) => api::grpc_needs(request.uri().path()),
+        Some(route) => route.needs,
+        None => Needs::Token(Scope::Admin),
+    };
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Unknown);
+    match (shared.access.caller(request.headers(), peer), needs) {
+        (Ok(caller), Needs::Nothing) => Ok(caller),
+        (Ok(caller), Needs::Token(needed)) => {
+            caller.check(needed)?;
+            Ok(caller)
+        }
+        // Nobody needs a valid token for what needs none.
+        (Err(_), Needs::Nothing) => Ok(Caller::nobody(peer)),
+        (Err(denial), Needs::Token(_)) => Err(denial.into()),
+    }
+}
+
+/// The row of the table for a request, if the router knows its path.
+fn route(request: &Request) -> Option<&'static Route> {
+    let path = request.extensions().get::<MatchedPath>()?;
+    api::find(request.method(), path.as_str()).map(|at| &api::ROUTES[at])
 }
 
 fn is_grpc(request: &Request) -> bool {
@@ -157,7 +219,7 @@ fn is_grpc_type(kind: Option<&str>) -> bool {
 
 /// A body has the type of its route. A page can send `text/plain`, a form, or no type to any server, but must ask the
 /// server before it sends another type.
-fn check_kind(request: &Request) -> Result<(), Refusal> {
+fn check_kind(request: &Request, route: Option<&Route>) -> Result<(), Refusal> {
     let (path, headers) = (request.uri().path(), request.headers());
     let kind = kind(headers);
     let found = || kind.map_or_else(|| "none".to_owned(), anabranch_text::quote);
@@ -179,8 +241,12 @@ fn check_kind(request: &Request) -> Result<(), Refusal> {
     if !writes {
         return Ok(());
     }
-    let is_blob = path == "/v1/blobs";
+    let takes = route.map_or(RequestBody::Json(""), |route| route.takes);
+    let is_blob = takes == RequestBody::Bytes;
     let wanted = if is_blob { "application/octet-stream" } else { "application/json" };
+    if takes == RequestBody::Empty && kind.is_none() {
+        return Ok(());
+    }
     // curl sends a form's type with `-d`; that is fine for a blob, as long as no browser sends it.
     let from_browser =
         headers.contains_key(ORIGIN) || headers.keys().any(|name| name.as_str().starts_with("sec-fetch-"));

@@ -1,9 +1,12 @@
-//! HTTP: blobs, recipes, names, status.
+//! HTTP: blobs, recipes, plans, names, status.
 
 mod blobs;
 mod json;
+mod plans;
 mod recipes;
 mod refs;
+mod runs;
+mod sse;
 
 use std::sync::Arc;
 
@@ -28,9 +31,22 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
         .route("/v1/recipes", post(recipes::add))
         .route("/v1/recipes/{target}", get(recipes::describe))
         .route("/v1/recipes/{target}/value", get(recipes::value))
+        .route("/v1/plans", get(plans::list))
+        .route("/v1/plans/reload", post(plans::reload_all))
+        .route("/v1/plans/{name}", get(plans::describe))
+        .route("/v1/plans/{name}/run", post(plans::run))
+        .route("/v1/plans/{name}/reload", post(plans::reload))
+        .route("/v1/plans/{name}/promote", post(plans::promote))
+        .route("/v1/plans/{name}/rollback", post(plans::roll_back))
         .route("/v1/refs", get(refs::list))
         .route("/v1/refs/{name}", get(refs::show).put(refs::set).delete(refs::remove))
         .route("/v1/status", get(status))
+        .route("/v1/runs", get(runs::list))
+        .route("/v1/runs/{id}", get(runs::show))
+        .route("/v1/runs/{id}/cancel", post(runs::cancel))
+        .route("/v1/runs/{id}/events", get(runs::events))
+        .route("/v1/runs/{id}/{file}", get(runs::timeline))
+        .route("/v1/events", get(runs::all_events))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .method_not_allowed_fallback(not_allowed)
@@ -39,7 +55,11 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
 
 /// The body of a call that is small.
 async fn body(shared: &Shared, body: Body) -> Result<Bytes, Failure> {
-    let most = shared.settings.body_most;
+    body_up_to(body, shared.settings.body_most).await
+}
+
+/// The body of a call, if it has no more bytes than this.
+async fn body_up_to(body: Body, most: usize) -> Result<Bytes, Failure> {
     to_bytes(body, most).await.map_err(|error| {
         match std::error::Error::source(&error)
             .is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>())
@@ -68,22 +88,39 @@ async fn parsed<T: Send + 'static>(
         return parse(&text, memory_most);
     }
     let memory_most = memory_most.min(text.len().saturating_mul(GROWTH_MOST));
-    let Some(_share) = shared.budget.clone().take(memory_most).await else {
+    parsed_in(shared, memory_most, move || parse(&text, memory_most)).await?
+}
+
+/// Parses on a thread for work that would block others, once there are so many bytes of memory for it.
+async fn parsed_in<T: Send + 'static>(
+    shared: &Shared,
+    memory: usize,
+    parse: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let Some(_share) = shared.budget.clone().take(memory).await else {
         return Err(Failure::new(
             Code::Unavailable,
             "other requests take all memory for bodies; try again later",
         ));
     };
-    let (sender, parsed) = oneshot::channel();
+    off_workers(shared, parse).await
+}
+
+/// Work that would block an async worker, done on a thread for it.
+pub(crate) async fn off_workers<T: Send + 'static>(
+    shared: &Shared,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let (sender, done) = oneshot::channel();
     let work = move || {
-        let parsed = std::panic::catch_unwind(|| parse(&text, memory_most));
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         // Nobody waits for it if the client is gone.
-        let _ = sender.send(parsed);
+        let _ = sender.send(done);
     };
     shared.executor.engine().pool(Class::Latency).submit(Box::new(work));
-    match parsed.await {
-        Ok(Ok(parsed)) => parsed,
-        Ok(Err(_)) => Err(Failure::new(Code::Internal, "the parser of bodies panicked")),
+    match done.await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(_)) => Err(Failure::new(Code::Internal, "the server panicked on this request")),
         Err(_) => Err(Failure::new(Code::Unavailable, "the server shuts down")),
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use expect_test::expect_file;
 use prost::Message as _;
 
-const FILES: [&str; 2] = ["deriva/deriva.proto", "anabranch/recipe/v1/recipes.proto"];
+const FILES: [&str; 3] =
+    ["deriva/deriva.proto", "anabranch/recipe/v1/recipes.proto", "anabranch/plan/v1/plans.proto"];
 
 fn here(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -23,6 +24,7 @@ fn generated_code_is_that_of_the_proto_files() {
     let made = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
     expect_file!["../../src/generated/deriva.rs"].assert_eq(&made("deriva.rs"));
     expect_file!["../../src/generated/anabranch.recipe.v1.rs"].assert_eq(&made("anabranch.recipe.v1.rs"));
+    expect_file!["../../src/generated/anabranch.plan.v1.rs"].assert_eq(&made("anabranch.plan.v1.rs"));
     let kept = here("src/generated/descriptors.bin");
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(&kept, &bytes).unwrap();

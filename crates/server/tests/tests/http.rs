@@ -14,46 +14,46 @@ use serde_json::{Value, json};
 use crate::deriva_wire::Deriva;
 use crate::support::{Gate, OpenOnDrop, Server, noise, soon, until};
 
-struct Http {
+pub(crate) struct Http {
     client: Client<HttpConnector, Full<Bytes>>,
-    server: Server,
+    pub(crate) server: Server,
 }
 
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     headers: hyper::HeaderMap,
-    body: Bytes,
+    pub(crate) body: Bytes,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
     /// The word of the error, and its sentence.
-    fn error(&self) -> (String, String) {
+    pub(crate) fn error(&self) -> (String, String) {
         let error = &self.json()["error"];
         (error["code"].as_str().unwrap().to_owned(), error["message"].as_str().unwrap().to_owned())
     }
 }
 
 /// The type of a body that a route reads as JSON.
-const JSON: (&str, &str) = ("content-type", "application/json");
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
 impl Http {
-    async fn start() -> Http {
+    pub(crate) async fn start() -> Http {
         Http::on(Server::start().await)
     }
 
-    fn on(server: Server) -> Http {
+    pub(crate) fn on(server: Server) -> Http {
         Http { client: Client::builder(TokioExecutor::new()).build_http(), server }
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
@@ -71,11 +71,20 @@ impl Http {
         Answer { status: head.status.as_u16(), headers: head.headers, body }
     }
 
-    async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    /// An answer whose body is read piece by piece.
+    pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Response<Incoming> {
+        let mut request = Request::builder().uri(format!("{}{path}", self.server.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        soon(self.client.request(request.body(Full::default()).unwrap())).await.unwrap()
+    }
+
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         self.send(Method::GET, path, headers, "").await
     }
 
-    async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
         self.send(Method::POST, path, &[JSON], body).await
     }
 

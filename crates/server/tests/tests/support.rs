@@ -65,6 +65,11 @@ impl Server {
         Server::of(executor, service, Arc::default()).await
     }
 
+    /// A server for a service that was set up by the test.
+    pub(crate) async fn serving(executor: Executor, service: Service) -> Server {
+        Server::of(executor, service, Arc::default()).await
+    }
+
     /// A server whose clients have all the time that they need until the test's clock is advanced.
     pub(crate) async fn on_test_time(functions: Functions, settings: Settings) -> Server {
         let executor = Executor::in_memory(functions).unwrap();
@@ -73,7 +78,7 @@ impl Server {
         Server::of(executor, service, clock).await
     }
 
-    async fn of(executor: Executor, service: Service, clock: Arc<TestClock>) -> Server {
+    pub(crate) async fn of(executor: Executor, service: Service, clock: Arc<TestClock>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
@@ -255,4 +260,29 @@ pub(crate) fn noise(len: usize, seed: u64) -> Bytes {
     }
     bytes.truncate(len);
     bytes.into()
+}
+
+/// A folder of one test, which is removed with it.
+pub(crate) struct TempFolder(std::path::PathBuf);
+
+impl TempFolder {
+    pub(crate) fn new() -> TempFolder {
+        static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("anabranch-server-test-{}-{number}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        TempFolder(path)
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

@@ -1,0 +1,109 @@
+//! `serve` with the plans of a project, called over HTTP as other programs do.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use crate::binary::{in_folder, patient_examples, root, scratch};
+use crate::recipe_served::Server;
+
+/// The status and the body of an answer.
+fn post(url: &str, path: &str, body: &str) -> (u16, String) {
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+fn without_run_id(text: &str) -> String {
+    let (before, rest) = text.split_once("\"engine_request_id\":\"").unwrap_or_else(|| panic!("{text}"));
+    format!("{before}{}", rest.split_once('"').unwrap().1)
+}
+
+fn empty(test: &str) -> std::path::PathBuf {
+    let folder = scratch(test);
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Compares the server's answers with those of `plan run`, for all plans of a folder.
+fn check(server: &Server, project: &Path, plans: &[String], request: &str) {
+    for plan in plans {
+        let file = project.to_str().unwrap();
+        let run = in_folder(&root(), &["plan", "run", plan, "--project", file, "--request", request], "");
+        let (status, body) = post(&server.url, &format!("/v1/plans/{plan}/run"), request);
+        assert_eq!((status, run.code), (200, 0), "{plan}: {body}{}", run.stderr);
+        assert_eq!(without_run_id(&body), without_run_id(&run.stdout), "{plan}");
+    }
+}
+
+/// Plans in TypeScript are compiled by the server; the nearest project is found.
+#[test]
+fn answers_are_those_of_plan_run() {
+    let folder = empty("serve_plans");
+    let project = patient_examples().join("anabranch.toml");
+    let file = project.to_str().unwrap();
+    let server = Server::begin_with(&folder, &["--data", "store", "--project", file]);
+    let plans: Vec<String> = std::fs::read_dir(project.parent().unwrap().join("plans"))
+        .unwrap()
+        .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".plan.ts")?.to_owned()))
+        .collect();
+    assert!(plans.len() >= 10);
+    check(&server, &project, &plans, r#"{"user_id": 7, "request_id": "r"}"#);
+    let (status, body) = post(&server.url, "/v1/plans/fed/run", "{}");
+    assert_eq!(status, 404);
+    assert!(body.contains("did you mean `feed`?"), "{body}");
+    assert_eq!(server.end(Signal::TERM), Some(0));
+}
+
+#[test]
+fn hangups_reload_and_a_server_without_a_project_has_no_plans() {
+    let folder = empty("serve_no_plans");
+    let server = Server::begin_with(&folder, &["--data", "store"]);
+    let (status, body) = post(&server.url, "/v1/plans/feed/run", "{}");
+    assert_eq!(status, 404);
+    assert!(body.contains("anabranch serve --project FILE"), "{body}");
+    drop(server);
+    let wrong = in_folder(&folder, &["serve", "--data", "store", "--project", "none.toml"], "");
+    assert_eq!(wrong.code, 1);
+    assert!(wrong.stderr.contains("none.toml"), "{}", wrong.stderr);
+    let share = in_folder(&folder, &["serve", "--canary", "5"], "");
+    assert_eq!(share.code, 2);
+    assert!(share.stderr.contains("a number from 0 to 1"), "{}", share.stderr);
+}
+
+/// The golden answers of rankd, where its plans are at hand, with the ids that it gives.
+#[test]
+fn answers_of_rankd() {
+    let Some(rankd) = crate::rankd::rankd() else { return };
+    let folder = empty("serve_rankd");
+    let project = format!(
+        "[plan]\nregistry = \"{0}/registry\"\nplans = \"{0}/plans\"\ntest_ops = true\nenv = \"dev\"\n\
+         [plan.endpoints.ep_0001]\nsource = \"memory\"\ndata = [\"{0}/data.json\"]\n",
+        rankd.display()
+    );
+    std::fs::write(folder.join("anabranch.toml"), project).unwrap();
+    let server = Server::begin_with(&folder, &["--data", "store"]);
+    let golden = std::fs::read_to_string(rankd.join("golden.json")).unwrap();
+    let golden: serde_json::Value = serde_json::from_str(&golden).unwrap();
+    for case in golden.as_array().unwrap() {
+        let path = format!("/v1/plans/{}/run", case["plan"].as_str().unwrap());
+        let (status, body) = post(&server.url, &path, &case["request"].to_string());
+        assert_eq!(status, 200, "{path}: {body}");
+        let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let ids: Vec<_> = answer["candidates"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
+        assert_eq!(ids, case["ids"].as_array().unwrap().iter().collect::<Vec<_>>(), "{path}");
+    }
+}

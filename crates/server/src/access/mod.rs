@@ -1,0 +1,180 @@
+//! Who may call the server: tokens with scopes.
+//!
+//! A request shows its token in `Authorization: Bearer TOKEN`. The scope of the token must reach the scope of the route,
+//! which is in the table of [`api`](crate::api). Requests over the Unix socket need no token: whoever may open the
+//! socket may do everything.
+
+mod files;
+mod token;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+
+pub use files::{Error, TokenFiles, TokenRecord};
+pub use token::{NotAScope, Scope, Token};
+
+/// Who may call a service.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    rules: Rules,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Rules {
+    /// Everybody may do everything.
+    #[default]
+    Open,
+    Tokens {
+        files: Arc<TokenFiles>,
+        /// The scope of requests without a token.
+        anonymous: Option<Scope>,
+    },
+}
+
+impl Access {
+    /// Everybody may do everything: for programs that embed the service behind a check of their own.
+    pub fn open() -> Access {
+        Access::default()
+    }
+
+    /// Requests need one of these tokens. Those without a token have the scope `anonymous`, if any.
+    pub fn with_tokens(files: TokenFiles, anonymous: Option<Scope>) -> Access {
+        Access { rules: Rules::Tokens { files: Arc::new(files), anonymous } }
+    }
+
+    /// Whether answers depend on who asks, so that they must not be kept by caches.
+    pub(crate) fn is_restricted(&self) -> bool {
+        matches!(self.rules, Rules::Tokens { .. })
+    }
+
+    /// Who sends a request, and what they may do.
+    pub(crate) fn caller(&self, headers: &HeaderMap, peer: Peer) -> Result<Caller, Denial> {
+        let nameless = |scope| Caller { name: peer.name(), scope };
+        let Rules::Tokens { files, anonymous } = &self.rules else {
+            return Ok(nameless(Scope::Admin));
+        };
+        if peer == Peer::Socket {
+            return Ok(nameless(Scope::Admin));
+        }
+        match bearer(headers)? {
+            None => anonymous.map(nameless).ok_or(Denial::Missing),
+            Some(token) => {
+                let found = files.find(&token)?;
+                match found.expires {
+                    Some(expires) if expires <= wall_clock() => Err(Denial::Expired { name: found.name }),
+                    _ => Ok(Caller { name: found.name, scope: found.scope }),
+                }
+            }
+        }
+    }
+}
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// The Unix socket in the folder of the store.
+    Socket,
+    /// Another program, by its address.
+    Network(IpAddr),
+    /// Not known: the router is called by a program itself.
+    Unknown,
+}
+
+impl Peer {
+    fn name(self) -> Arc<str> {
+        match self {
+            Peer::Socket => "socket".into(),
+            Peer::Network(ip) => ip.to_string().into(),
+            Peer::Unknown => "unknown".into(),
+        }
+    }
+}
+
+/// Who sends a request: an extension of every request that passed the guard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// The name of the token, or the address that the request comes from.
+    pub(crate) name: Arc<str>,
+    /// What they may do.
+    pub(crate) scope: Scope,
+}
+
+impl Caller {
+    /// Whoever calls a route that needs no token.
+    pub(crate) fn nobody(peer: Peer) -> Caller {
+        Caller { name: peer.name(), scope: Scope::Read }
+    }
+
+    /// Whether the caller may use a route of this scope.
+    pub(crate) fn check(&self, needed: Scope) -> Result<(), Denial> {
+        match self.scope >= needed {
+            true => Ok(()),
+            false => Err(Denial::TooLittle { caller: self.clone(), needed }),
+        }
+    }
+}
+
+/// Why a request is not allowed.
+#[derive(Debug)]
+pub(crate) enum Denial {
+    /// It shows no token.
+    Missing,
+    /// It shows something else than one bearer token.
+    Malformed,
+    /// Its token is not one of the server's.
+    Unknown,
+    /// Its token was valid once.
+    Expired { name: Arc<str> },
+    /// Its token does not reach.
+    TooLittle { caller: Caller, needed: Scope },
+    /// The tokens cannot be read.
+    Unreadable(Error),
+}
+
+impl Denial {
+    /// What the caller is told, with the way out.
+    pub(crate) fn message(&self) -> String {
+        const HINT: &str = "send `Authorization: Bearer TOKEN`; the server's token file has a token, and `anabranch \
+                            token add NAME` makes others";
+        match self {
+            Denial::Missing => format!("this server needs a token: {HINT}"),
+            Denial::Malformed => format!("the Authorization header is not one bearer token: {HINT}"),
+            Denial::Unknown => format!("the token is not one of this server's: {HINT}"),
+            Denial::Expired { name } => {
+                format!("the token {} has expired: {HINT}", anabranch_text::quote(name))
+            }
+            Denial::TooLittle { caller, needed } => format!(
+                "{} has the scope `{}`, and this call needs `{needed}`; `anabranch token add NAME --scope {needed}` \
+                 makes a token that has it",
+                anabranch_text::quote(&caller.name),
+                caller.scope
+            ),
+            Denial::Unreadable(error) => format!("the tokens of this server cannot be read: {error}"),
+        }
+    }
+}
+
+/// The token that a request shows.
+fn bearer(headers: &HeaderMap) -> Result<Option<Token>, Denial> {
+    let mut shown = headers.get_all(AUTHORIZATION).iter();
+    let Some(value) = shown.next() else { return Ok(None) };
+    let text = value.to_str().map_err(|_| Denial::Malformed)?;
+    let (scheme, token) = text.split_once(' ').ok_or(Denial::Malformed)?;
+    match scheme.eq_ignore_ascii_case("bearer") && shown.next().is_none() {
+        true => Ok(Some(Token::parse(token.trim()).ok_or(Denial::Unknown)?)),
+        false => Err(Denial::Malformed),
+    }
+}
+
+/// Expiry is a date, so it is compared with the time of day.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "dates of expiry outlive the process; the engine's clock does not"
+)]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}

@@ -1,0 +1,113 @@
+//! Plans over gRPC.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::PlanFailure;
+use super::describe::millis;
+use super::loader::ChangeKind;
+use super::messages;
+use super::run::PlanCall;
+use super::table::Entry;
+use crate::deadline;
+use crate::failure::Answer;
+use crate::proto::plans as proto;
+use crate::proto::plans::plans_server::Plans;
+use crate::service::Shared;
+
+/// The service of plans.
+pub(crate) struct OfPlans(pub(crate) Arc<Shared>);
+
+#[tonic::async_trait]
+impl Plans for OfPlans {
+    async fn run(&self, request: Request<proto::RunRequest>) -> Answer<proto::RunResponse> {
+        let within = deadline::of_headers(request.metadata().as_ref())?;
+        Ok(Response::new(run(&self.0, request.get_ref(), within).await?))
+    }
+
+    type RunManyStream = BoxStream<'static, Result<proto::RunManyResponse, Status>>;
+
+    async fn run_many(&self, request: Request<Streaming<proto::RunRequest>>) -> Answer<Self::RunManyStream> {
+        // The stream has a deadline as a whole, which the transport keeps; each request has that of its plan.
+        let state = (Arc::clone(&self.0), request.into_inner(), 0_u64);
+        let answers = stream::try_unfold(state, |(shared, mut requests, place)| async move {
+            let Some(message) = requests.message().await? else { return Ok(None) };
+            let result = match run(&shared, &message, None).await {
+                Ok(response) => proto::run_many_response::Result::Response(response),
+                Err(failure) => proto::run_many_response::Result::Error(proto::RunError {
+                    code: failure.code.into(),
+                    message: failure.message,
+                }),
+            };
+            let answer = proto::RunManyResponse { place, result: Some(result) };
+            Ok::<_, Status>(Some((answer, (shared, requests, place + 1))))
+        });
+        Ok(Response::new(answers.boxed()))
+    }
+
+    async fn list(&self, _: Request<proto::ListRequest>) -> Answer<proto::ListResponse> {
+        let table = self.0.plans()?.table();
+        let plans = table.plans.values().map(|entry| summary(entry)).collect();
+        let problem = table.problem.clone().unwrap_or_default();
+        Ok(Response::new(proto::ListResponse { plans, problem }))
+    }
+
+    async fn describe(&self, request: Request<proto::DescribeRequest>) -> Answer<proto::DescribeResponse> {
+        let plans = self.0.plans()?;
+        let name = &request.get_ref().plan;
+        let summary = Some(summary(&*plans.entry(name)?));
+        let json = plans.describe(name)?.to_string();
+        Ok(Response::new(proto::DescribeResponse { summary, json }))
+    }
+
+    async fn reload(&self, request: Request<proto::ReloadRequest>) -> Answer<proto::ReloadResponse> {
+        let name = request.into_inner().plan;
+        let name = Some(name).filter(|name| !name.is_empty());
+        let changed = self.0.plans()?.change(ChangeKind::Reload(name)).await?.plans;
+        Ok(Response::new(proto::ReloadResponse { changed }))
+    }
+}
+
+async fn run(
+    shared: &Shared,
+    message: &proto::RunRequest,
+    within: Option<Duration>,
+) -> Result<proto::RunResponse, PlanFailure> {
+    let plans = shared.plans()?;
+    let entry = plans.entry(&message.plan)?;
+    let Some(version) = &entry.current else {
+        return Err(PlanFailure::not_loaded(&entry.name, entry.problem.as_deref()));
+    };
+    let registries = Arc::clone(version.plan.engine().registries());
+    let form = proto::Form::try_from(message.form)
+        .map_err(|_| crate::failure::Failure::new(tonic::Code::InvalidArgument, "`form` is not a form"))?;
+    let request = messages::request(message, &registries)?;
+    let call = PlanCall { request, text: Bytes::new(), within, trace: message.trace };
+    let answered = plans.run(&entry, call, &shared.runs).await?;
+    Ok(messages::response(&answered, form, &registries.keys))
+}
+
+fn summary(entry: &Entry) -> proto::PlanSummary {
+    let latency = entry.counts.latency.read();
+    let (error_rate, degraded_rate) = entry.counts.rates();
+    let (current, canary) = (entry.current.as_deref(), entry.canary.as_deref());
+    proto::PlanSummary {
+        name: entry.name.to_string(),
+        version: current.map(|version| version.id.clone()).unwrap_or_default(),
+        nodes: current.map_or(0, |version| version.explanation().nodes.len() as u32),
+        deadline_ms: current.and_then(|version| version.plan.compiled().deadline).map(millis),
+        requests: entry.counts.ended(),
+        in_flight: entry.counts.in_flight(),
+        p50_ms: latency.percentile_ms(0.5),
+        p99_ms: latency.percentile_ms(0.99),
+        error_rate,
+        degraded_rate,
+        problem: entry.problem.clone().unwrap_or_default(),
+        canary_version: canary.map(|canary| canary.version.id.clone()).unwrap_or_default(),
+        canary_share: canary.map_or(0.0, |canary| canary.share),
+    }
+}

@@ -1,0 +1,425 @@
+//! Loading and changing plans: one thread that reads files, compiles, and swaps the table of plans.
+//!
+//! Compiling takes long and blocks, so it has a thread of its own, and all changes happen there, one after the other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use anabranch_engine as engine;
+use anabranch_plan::project::CaptureSettings;
+use anabranch_plan::{Engine, Problem, Problems, Project, Setup};
+use anabranch_plan_ts::{BUILT, Compiler, LoadedPlan, SOURCE, SourceFile, look, plan_files};
+use anabranch_text::closest;
+use tokio::sync::oneshot;
+use tracing::{info, warn};
+
+use super::canary::{self, Verdict};
+use super::settings::PlanSettings;
+use super::table::{Canary, Entry, Table};
+use super::version::Version;
+
+/// A change that somebody asked for, and where the result goes.
+pub(crate) struct Change {
+    pub(crate) kind: ChangeKind,
+    pub(crate) result: oneshot::Sender<Result<Changed, ChangeError>>,
+}
+
+/// A change of the served plans.
+pub(crate) enum ChangeKind {
+    /// Load all plans again, or this one.
+    Reload(Option<String>),
+    /// Serve the new version of this plan to everybody.
+    Promote(String),
+    /// Give up the new version of this plan.
+    RollBack(String),
+}
+
+/// The plans whose versions changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub(crate) plans: Vec<String>,
+}
+
+/// Why nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ChangeError {
+    /// There is no such plan; a sentence.
+    NoPlan(String),
+    /// These are all problems of the files.
+    Bad(Problems),
+    /// There is no new version to promote or roll back.
+    NoCanary(String),
+}
+
+/// A table that is swapped as a whole.
+pub(crate) type SharedTable = Arc<RwLock<Arc<Table>>>;
+
+/// The owner of the table.
+pub(crate) struct Loader {
+    settings: PlanSettings,
+    compiler: Compiler,
+    runs: engine::Engine,
+    table: SharedTable,
+    /// The project file and the registry as they were when they were last read, even if that failed.
+    seen_settings: Vec<SourceFile>,
+}
+
+/// An engine with the files that it was made of.
+pub(crate) struct LoadedProject {
+    engine: Engine,
+    files: Vec<SourceFile>,
+    pub(crate) captures: Option<CaptureSettings>,
+}
+
+/// The first table, and what the project says about captures.
+pub(crate) struct FirstLoad {
+    pub(crate) loader: Loader,
+    pub(crate) table: SharedTable,
+    pub(crate) captures: Option<CaptureSettings>,
+}
+
+impl Loader {
+    /// Loads a project for the first time. Plans that do not load are listed with their problems.
+    pub(crate) fn start(settings: PlanSettings, runs: engine::Engine) -> Result<FirstLoad, Problems> {
+        let compiler = match &settings.worker {
+            Some(worker) => Compiler::new(worker.clone()),
+            None => Compiler::in_place(),
+        };
+        let LoadedProject { engine, files, captures } = load_project(&settings.project, &runs)?;
+        let names = names(&engine)?;
+        let mut first = Table { engine, plans: BTreeMap::new(), problem: None };
+        for name in names {
+            let loaded = compiler.load(&first.engine, &name);
+            let entry = Entry::new(&name).with(loaded, Takeover::AtOnce);
+            first.plans.insert(name, Arc::new(entry));
+        }
+        let table = Arc::new(RwLock::new(Arc::new(first)));
+        let loader = Loader { settings, compiler, runs, table: Arc::clone(&table), seen_settings: files };
+        Ok(FirstLoad { loader, table, captures })
+    }
+
+    /// Makes changes until nobody can ask for one any more.
+    pub(crate) fn run(mut self, changes: &Receiver<Change>) {
+        loop {
+            let change = match self.settings.watch_every {
+                Some(every) => changes.recv_timeout(every),
+                None => changes.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match change {
+                Ok(Change { kind, result }) => {
+                    let changed = self.change(kind);
+                    // Whoever asked may be gone.
+                    let _ = result.send(changed);
+                }
+                Err(RecvTimeoutError::Timeout) => self.look_again(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn swap(&self, table: Table) {
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+    }
+
+    fn change(&mut self, kind: ChangeKind) -> Result<Changed, ChangeError> {
+        match kind {
+            ChangeKind::Reload(None) => self.reload_all(),
+            ChangeKind::Reload(Some(name)) => self.reload_one(&name),
+            ChangeKind::Promote(name) => self.end_canary(&name, Verdict::Promote),
+            ChangeKind::RollBack(name) => {
+                let why = "it was rolled back by request".to_owned();
+                self.end_canary(&name, Verdict::RollBack(why))
+            }
+        }
+    }
+
+    /// Loads everything again. If anything is wrong, nothing changes.
+    fn reload_all(&mut self) -> Result<Changed, ChangeError> {
+        if is_changed(&self.seen_settings) {
+            return self.renew().map_err(ChangeError::Bad);
+        }
+        let table = self.table();
+        let names = names(&table.engine).map_err(ChangeError::Bad)?;
+        let mut problems = Problems::default();
+        let mut loaded = Vec::new();
+        for name in names {
+            let plan = self.compiler.load(&table.engine, &name);
+            problems.errors.extend(plan.plan.as_ref().err().into_iter().flat_map(|bad| bad.errors.clone()));
+            loaded.push((name, plan));
+        }
+        if !problems.is_fine() {
+            self.note_problems(&table, loaded);
+            return Err(ChangeError::Bad(problems));
+        }
+        Ok(self.apply(&table, loaded))
+    }
+
+    fn reload_one(&mut self, name: &str) -> Result<Changed, ChangeError> {
+        let table = self.table();
+        let names = names(&table.engine).map_err(ChangeError::Bad)?;
+        if !names.iter().any(|other| other == name) {
+            return Err(ChangeError::NoPlan(no_plan(name, names.iter().map(String::as_str))));
+        }
+        let loaded = self.compiler.load(&table.engine, name);
+        match &loaded.plan {
+            Ok(_) => Ok(self.apply_some(&table, vec![(name.to_owned(), loaded)])),
+            Err(problems) => {
+                let problems = problems.clone();
+                self.note_problems(&table, vec![(name.to_owned(), loaded)]);
+                Err(ChangeError::Bad(problems))
+            }
+        }
+    }
+
+    /// Makes a new engine from the project and the registry, with all plans. Nothing changes if the project, the
+    /// registry, or a plan that is served would not load.
+    fn renew(&mut self) -> Result<Changed, Problems> {
+        let old = self.table();
+        self.seen_settings = settings_files(&self.settings.project);
+        let renewed = load_project(&self.settings.project, &self.runs).and_then(|loaded| {
+            let mut table = Table { engine: loaded.engine, plans: BTreeMap::new(), problem: None };
+            let mut problems = Problems::default();
+            for name in names(&table.engine)? {
+                let plan = self.compiler.load(&table.engine, &name);
+                let entry = old.plans.get(&name).map_or_else(|| Entry::new(&name), |entry| (**entry).clone());
+                if let (Some(_), Err(bad)) = (&entry.current, &plan.plan) {
+                    problems.errors.extend(bad.errors.clone());
+                }
+                table.plans.insert(name, Arc::new(entry.with(plan, Takeover::AtOnce)));
+            }
+            if problems.is_fine() { Ok(table) } else { Err(problems) }
+        });
+        match renewed {
+            Ok(table) => {
+                let changed = Changed { plans: table.plans.keys().cloned().collect() };
+                info!(
+                    plans = changed.plans.len(),
+                    "the project or its registry changed; all plans were loaded again"
+                );
+                self.swap(table);
+                Ok(changed)
+            }
+            Err(problems) => {
+                warn!(%problems, "the project or its registry changed, but is wrong; the old one is served");
+                self.swap(Table { problem: Some(problems.to_string()), ..(*old).clone() });
+                Err(problems)
+            }
+        }
+    }
+
+    /// Loads what changed since the last look, and judges canaries.
+    fn look_again(&mut self) {
+        if is_changed(&self.seen_settings) {
+            // What is wrong was logged, and is listed.
+            let _ = self.renew();
+        } else {
+            self.look_at_plans();
+        }
+        for (name, entry) in &self.table().plans {
+            if let Some(verdict) = canary::judge(entry, self.settings.canary.as_ref()) {
+                // It is there: nobody else changes the table.
+                let _ = self.end_canary(name, verdict);
+            }
+        }
+    }
+
+    fn look_at_plans(&self) {
+        let table = self.table();
+        // A folder that cannot be read for a moment loses no plan.
+        let Ok(names) = names(&table.engine) else { return };
+        let is_due = |name: &String| table.plans.get(name).is_none_or(|entry| is_changed(&entry.files));
+        let due: Vec<_> = names.iter().filter(|name| is_due(name)).collect();
+        let is_gone = table.plans.keys().any(|name| !names.contains(name));
+        if due.is_empty() && !is_gone {
+            return;
+        }
+        let loaded: Vec<_> =
+            due.into_iter().map(|name| (name.clone(), self.compiler.load(&table.engine, name))).collect();
+        for (name, loaded) in &loaded {
+            if let Err(problems) = &loaded.plan {
+                warn!(plan = %name, %problems, "a plan changed, but is wrong; its last good version is served");
+            }
+        }
+        let mut table = (*table).clone();
+        table.plans.retain(|name, _| names.contains(name));
+        self.apply_some(&table, loaded);
+    }
+
+    /// Takes over plans, which are all that there are.
+    fn apply(&self, table: &Table, loaded: Vec<(String, LoadedPlan)>) -> Changed {
+        let mut table = table.clone();
+        table.plans.retain(|name, _| loaded.iter().any(|(other, _)| other == name));
+        self.apply_some(&table, loaded)
+    }
+
+    fn apply_some(&self, table: &Table, loaded: Vec<(String, LoadedPlan)>) -> Changed {
+        let mut table = table.clone();
+        let mut changed = Changed::default();
+        for (name, loaded) in loaded {
+            loaded.printed.iter().for_each(|line| info!(plan = %name, "{line}"));
+            let entry = table.plans.get(&name).map_or_else(|| Entry::new(&name), |entry| (**entry).clone());
+            let before = owned(entry.versions());
+            let takeover = match &self.settings.canary {
+                Some(canary) => Takeover::Canary(canary.share),
+                None => Takeover::AtOnce,
+            };
+            let entry = entry.with(loaded, takeover);
+            if owned(entry.versions()) != before {
+                let (version, canary) = entry.versions();
+                info!(plan = %name, version, canary, "loaded");
+                changed.plans.push(name.clone());
+            }
+            table.plans.insert(name, Arc::new(entry));
+        }
+        self.swap(table);
+        changed
+    }
+
+    /// Keeps the problems of plans that do not load; what is served stays.
+    fn note_problems(&self, table: &Table, loaded: Vec<(String, LoadedPlan)>) {
+        let mut table = table.clone();
+        for (name, loaded) in loaded.into_iter().filter(|(_, loaded)| loaded.plan.is_err()) {
+            let entry = table.plans.get(&name).map_or_else(|| Entry::new(&name), |entry| (**entry).clone());
+            table.plans.insert(name, Arc::new(entry.with(loaded, Takeover::AtOnce)));
+        }
+        self.swap(table);
+    }
+
+    fn end_canary(&self, name: &str, verdict: Verdict) -> Result<Changed, ChangeError> {
+        let mut table = (*self.table()).clone();
+        let Some(entry) = table.plans.get(name) else {
+            return Err(ChangeError::NoPlan(no_plan(name, table.plans.keys().map(String::as_str))));
+        };
+        let mut entry = (**entry).clone();
+        let Some(canary) = entry.canary.take() else {
+            return Err(ChangeError::NoCanary(format!("plan `{name}` has no new version on trial")));
+        };
+        let version = &canary.version.id;
+        match verdict {
+            Verdict::Promote => {
+                info!(plan = %name, version, "the new version is served to everybody");
+                entry.current = Some(Arc::clone(&canary.version));
+            }
+            Verdict::RollBack(why) => {
+                warn!(plan = %name, version, why, "the new version was rolled back");
+                entry.problem = Some(format!("version {version} was rolled back: {why}"));
+            }
+        }
+        table.plans.insert(name.to_owned(), Arc::new(entry));
+        self.swap(table);
+        Ok(Changed { plans: vec![name.to_owned()] })
+    }
+}
+
+/// How a new version begins to be served.
+#[derive(Clone, Copy)]
+enum Takeover {
+    AtOnce,
+    /// To this share of the users, at first.
+    Canary(f64),
+}
+
+impl Entry {
+    /// The ids of the current version and of the canary.
+    fn versions(&self) -> (Option<&str>, Option<&str>) {
+        (
+            self.current.as_ref().map(|version| version.id.as_str()),
+            self.canary.as_ref().map(|canary| canary.version.id.as_str()),
+        )
+    }
+
+    /// The entry with what was loaded; a plan that did not load leaves its problem.
+    fn with(mut self, loaded: LoadedPlan, takeover: Takeover) -> Entry {
+        self.files = loaded.files;
+        let plan = match loaded.plan {
+            Ok(plan) => plan,
+            Err(problems) => {
+                self.problem = Some(problems.to_string());
+                return self;
+            }
+        };
+        self.problem = None;
+        let version = Arc::new(Version::new(plan, self.current.as_deref()));
+        let on_trial = self.canary.as_ref().is_some_and(|canary| canary.version.id == version.id);
+        match (takeover, &self.current) {
+            (Takeover::Canary(_), Some(current)) if current.id == version.id => self.canary = None,
+            (Takeover::Canary(_), Some(_)) if on_trial => {}
+            (Takeover::Canary(share), Some(current)) => {
+                let began = version.plan.engine().runs().clock().now();
+                let current_before = current.stats.totals();
+                self.canary = Some(Arc::new(Canary { version, share, began, current_before }));
+            }
+            (Takeover::AtOnce, _) | (_, None) => {
+                self.current = Some(version);
+                self.canary = None;
+            }
+        }
+        self
+    }
+}
+
+fn owned((current, canary): (Option<&str>, Option<&str>)) -> (Option<String>, Option<String>) {
+    (current.map(str::to_owned), canary.map(str::to_owned))
+}
+
+/// Why there is no plan of this name, and which one may be meant.
+pub(crate) fn no_plan<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let shown = anabranch_text::quote(name);
+    match (closest(name, known.clone()), known.clone().next()) {
+        (Some(near), _) => format!("there is no plan {shown}; did you mean `{near}`?"),
+        (None, None) => format!("there is no plan {shown}; the plan folder is empty"),
+        (None, Some(_)) => {
+            let names: Vec<&str> = known.take(MOST_NAMED).collect();
+            format!("there is no plan {shown}; there are: {}", names.join(", "))
+        }
+    }
+}
+
+/// The most plans that a message names.
+const MOST_NAMED: usize = 20;
+
+fn load_project(file: &Path, runs: &engine::Engine) -> Result<LoadedProject, Problems> {
+    let files = settings_files(file);
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Problem::new(file.display().to_string(), format!("cannot be read: {error}")))?;
+    let project = Project::parse(&text, file)?;
+    let captures = project.captures.clone();
+    let (config, warnings) = Setup { project: Some(project), ..Setup::default() }.config()?;
+    for warning in warnings {
+        warn!(%warning, "the project");
+    }
+    let engine = Engine::load_on(runs.clone(), config)
+        .map_err(|error| Problem::new(file.display().to_string(), error.to_string()))?;
+    Ok(LoadedProject { engine, files, captures })
+}
+
+/// The files that say how plans are checked: the project file and the registry, with its folder.
+fn settings_files(file: &Path) -> Vec<SourceFile> {
+    let project = std::fs::read_to_string(file).ok().and_then(|text| Project::parse(&text, file).ok());
+    let mut files: Vec<PathBuf> = vec![file.to_owned()];
+    if let Some(project) = project {
+        let entries = std::fs::read_dir(&project.registry).into_iter().flatten().flatten();
+        files.extend(entries.map(|entry| entry.path()));
+        files.push(project.registry);
+    }
+    files.into_iter().map(|path| SourceFile { look: look(&path), path }).collect()
+}
+
+fn is_changed(files: &[SourceFile]) -> bool {
+    files.iter().any(|file| look(&file.path) != file.look)
+}
+
+fn names(engine: &Engine) -> Result<Vec<String>, Problems> {
+    let folder = engine.folder().unwrap_or(Path::new(""));
+    let files = plan_files(folder, &[SOURCE, BUILT])
+        .map_err(|error| Problem::new(folder.display().to_string(), format!("cannot be read: {error}")))?;
+    // A name that no plan can have would be a route that nobody can call.
+    let is_name = |name: &String| engine.registries().limits.plan_name.is_match(name);
+    Ok(files.into_keys().filter(is_name).collect())
+}

@@ -1,0 +1,154 @@
+//! The plans of a project: loaded, run, listed, described, and changed while they are served.
+
+mod settings;
+mod histogram;
+mod version;
+mod table;
+mod canary;
+mod loader;
+mod failure;
+mod run;
+mod describe;
+mod detail;
+mod metrics;
+mod forms;
+mod messages;
+mod grpc;
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_engine as engine;
+use anabranch_engine::tasks::AbortOnDrop;
+use anabranch_plan::Problems;
+use anabranch_plan_inspect::capture::{Sampler, Sampling};
+use tokio::sync::oneshot;
+use tonic::Code;
+
+pub(crate) use failure::PlanFailure;
+pub(crate) use forms::Form;
+pub(crate) use grpc::OfPlans;
+pub(crate) use loader::{Change, ChangeError, ChangeKind, Changed};
+pub(crate) use run::PlanCall;
+pub use settings::{CanarySettings, PlanSettings};
+pub(crate) use table::{Entry, Table};
+
+use crate::failure::Failure;
+use loader::{FirstLoad, Loader, SharedTable};
+
+/// The most changes that wait for the one that is being made.
+const CHANGES_MOST: usize = 16;
+
+/// The plans of a project. Clones are handles to the same plans.
+#[derive(Clone)]
+pub struct Plans(Arc<Inner>);
+
+struct Inner {
+    table: SharedTable,
+    /// Ends the thread that makes changes when it is dropped.
+    changes: SyncSender<Change>,
+    keep_requests: bool,
+    captures: Option<Captures>,
+    kept: detail::Kept,
+}
+
+/// The sampler of captures, and the task that writes them.
+struct Captures {
+    sampler: Arc<Sampler>,
+    /// Behind a lock, since the guard is not `Sync`.
+    _writer: Mutex<AbortOnDrop>,
+}
+
+impl Plans {
+    /// Loads all plans of a project. Plans that do not load are listed with their problems, and the others are served.
+    /// Runs are executed by `runs`, together with those of others.
+    pub async fn load(settings: PlanSettings, runs: engine::Engine) -> Result<Plans, Problems> {
+        let keep_requests = settings.keep_requests;
+        let (changes, waiting) = sync_channel(CHANGES_MOST);
+        let (sender, first) = oneshot::channel();
+        let on_runs = runs.clone();
+        let work = move || match Loader::start(settings, on_runs) {
+            Ok(FirstLoad { loader, table, captures }) => {
+                // Nobody waits for it if the server was told to stop.
+                let _ = sender.send(Ok((table, captures)));
+                loader.run(&waiting);
+            }
+            Err(problems) => drop(sender.send(Err(problems))),
+        };
+        let thread = std::thread::Builder::new().name("plan-loader".to_owned()).spawn(work);
+        let no_thread = |what: String| anabranch_plan::Problem::new("plans", what);
+        thread.map_err(|error| no_thread(format!("no thread to load them on: {error}")))?;
+        let (table, captures) =
+            first.await.map_err(|_| no_thread("the thread that loads them panicked".to_owned()))??;
+        let captures = match captures {
+            None => None,
+            Some(settings) => {
+                let engine = table.read().unwrap_or_else(PoisonError::into_inner).engine.clone();
+                let sampling = Sampling::from_settings(&settings, engine.registries())?;
+                let seed = RandomState::new().hash_one(0);
+                let sampler = Arc::new(Sampler::new(sampling, engine.ops().clone(), seed));
+                let writer = Arc::clone(&sampler);
+                let writer = runs.tasks().spawn(Box::pin(async move { writer.write().await }));
+                Some(Captures { sampler, _writer: Mutex::new(writer) })
+            }
+        };
+        let kept = detail::Kept::default();
+        Ok(Plans(Arc::new(Inner { table, changes, keep_requests, captures, kept })))
+    }
+
+    /// Loads the plans again whose files changed. Nothing changes if a file is wrong; the problems are told.
+    pub async fn reload(&self) -> Result<Vec<String>, String> {
+        match self.change(ChangeKind::Reload(None)).await {
+            Ok(changed) => Ok(changed.plans),
+            Err(failure) => Err(failure.message),
+        }
+    }
+
+    /// The names of all plans, and why those that are not served, or not with their latest file, are not.
+    pub fn problems(&self) -> Vec<(String, Option<String>)> {
+        let table = self.table();
+        table.plans.values().map(|entry| (entry.name.to_string(), entry.problem.clone())).collect()
+    }
+
+    pub(crate) fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.0.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The plan of this name.
+    pub(crate) fn entry(&self, name: &str) -> Result<Arc<Entry>, Failure> {
+        let table = self.0.table.read().unwrap_or_else(PoisonError::into_inner);
+        match table.plans.get(name) {
+            Some(entry) => Ok(Arc::clone(entry)),
+            None => {
+                let known = table.plans.keys().map(String::as_str);
+                Err(Failure::new(Code::NotFound, loader::no_plan(name, known)))
+            }
+        }
+    }
+
+    /// Has a change made, after those that were asked for before.
+    pub(crate) async fn change(&self, kind: ChangeKind) -> Result<Changed, Failure> {
+        let (sender, result) = oneshot::channel();
+        let stopped = || Failure::new(Code::Unavailable, "the thread that loads plans has stopped");
+        self.0.changes.try_send(Change { kind, result: sender }).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                Failure::new(Code::Unavailable, "other changes of plans are under way; try again later")
+            }
+            TrySendError::Disconnected(_) => stopped(),
+        })?;
+        result.await.map_err(|_| stopped())?.map_err(|error| match error {
+            ChangeError::NoPlan(what) => Failure::new(Code::NotFound, what),
+            ChangeError::Bad(problems) => {
+                Failure::new(Code::FailedPrecondition, format!("nothing was changed: {problems}"))
+            }
+            ChangeError::NoCanary(what) => Failure::new(Code::FailedPrecondition, what),
+        })
+    }
+}
+
+impl std::fmt::Debug for Plans {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Plans").field("plans", &self.problems()).finish_non_exhaustive()
+    }
+}

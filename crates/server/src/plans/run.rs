@@ -1,0 +1,140 @@
+//! One request for a plan, from its parsed form to its answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anabranch_plan::inspect::{Inspected, Inspection};
+use anabranch_plan::{Answer, Error, LedgerEntry, Request, RunOptions};
+use anabranch_plan_inspect::{Trace, inspect_traced};
+use bytes::Bytes;
+
+use super::table::{Counts, Entry};
+use super::version::Version;
+use super::{PlanFailure, Plans};
+use crate::runs::{RunId, Runs};
+
+/// A request for a plan.
+pub(crate) struct PlanCall {
+    pub(crate) request: Request,
+    /// The request as it came, if its run may keep it.
+    pub(crate) text: Bytes,
+    /// How long the answer may take; if not given, what the plan says.
+    pub(crate) within: Option<Duration>,
+    /// True if the caller wants the run kept with its timeline.
+    pub(crate) trace: bool,
+}
+
+/// The answer to a request.
+pub(crate) struct PlanAnswer {
+    pub(crate) answer: Answer,
+    pub(crate) version: Arc<Version>,
+    /// The run that keeps its details, if one does.
+    pub(crate) kept: Option<RunId>,
+}
+
+/// A request that has ended.
+pub(crate) struct EndedCall<'a> {
+    pub(crate) entry: &'a Entry,
+    pub(crate) version: &'a Version,
+    pub(crate) answer: &'a Result<Answer, Error>,
+    pub(crate) failed_ledger: &'a [LedgerEntry],
+    pub(crate) trace: Option<&'a Trace>,
+    /// True if the caller asked for the trace.
+    pub(crate) is_asked: bool,
+    pub(crate) text: &'a Bytes,
+    pub(crate) within: Option<Duration>,
+    pub(crate) took: Duration,
+}
+
+impl Plans {
+    /// Answers a request. Dropping the future stops the run.
+    pub(crate) async fn run(
+        &self,
+        entry: &Entry,
+        call: PlanCall,
+        runs: &Runs,
+    ) -> Result<PlanAnswer, PlanFailure> {
+        let Some(current) = &entry.current else {
+            return Err(PlanFailure::not_loaded(&entry.name, entry.problem.as_deref()));
+        };
+        let version = entry.version_for(current, &call.request);
+        let in_flight = entry.counts.begin();
+        let clock = version.plan.engine().runs().clock();
+        let began = clock.now();
+        let PlanCall { request, text, within, trace: is_asked } = call;
+        let deadline = within.and_then(|within| began.checked_add(within));
+        let options = RunOptions { deadline, ..RunOptions::default() };
+        let (inspected, trace) = self.run_version(version, request, &options, is_asked).await;
+        let Inspected { answer, failed_ledger, .. } = inspected;
+        let took = clock.now().saturating_duration_since(began);
+        in_flight.end(count(&entry.counts, version, &answer, took));
+        let ended = EndedCall {
+            entry,
+            version,
+            answer: &answer,
+            failed_ledger: &failed_ledger,
+            trace: trace.as_ref(),
+            is_asked,
+            text: &text,
+            within: within.or(version.plan.compiled().deadline),
+            took,
+        };
+        let kept = self.record(&ended, runs);
+        match answer {
+            Ok(answer) => Ok(PlanAnswer { answer, version: Arc::clone(version), kept }),
+            Err(error) => Err(PlanFailure::from(&error)),
+        }
+    }
+
+    async fn run_version(
+        &self,
+        version: &Version,
+        request: Request,
+        options: &RunOptions,
+        is_asked: bool,
+    ) -> (Inspected, Option<Trace>) {
+        let plan = &version.plan;
+        if is_asked || version.stats.is_trace_due(plan.engine().runs().clock().now()) {
+            let (inspected, trace) = inspect_traced(plan, request, options).await;
+            // The times of a trace with holes would be too short.
+            let whole = trace.as_ref().filter(|trace| trace.timeline().lost() == 0);
+            whole.into_iter().for_each(|trace| version.stats.add_trace(trace));
+            return (inspected, trace);
+        }
+        let inspected = match &self.0.captures {
+            Some(captures) => {
+                let answer = captures.sampler.run(plan, request, options).await;
+                Inspected { answer, failed_ledger: Vec::new(), run: None }
+            }
+            None => plan.run_inspected(request, options, Inspection::default()).await,
+        };
+        (inspected, None)
+    }
+}
+
+/// Counts the end of a request for its version; the counter of its plan for this outcome.
+fn count<'a>(
+    counts: &'a Counts,
+    version: &Version,
+    answer: &Result<Answer, Error>,
+    took: Duration,
+) -> &'a AtomicU64 {
+    let add = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
+    let counter = match answer {
+        Ok(answer) if answer.ledger.is_empty() => &counts.full,
+        Ok(_) => {
+            add(&version.stats.degraded);
+            &counts.degraded
+        }
+        // Load is no fault of a version.
+        Err(Error::Refused(_) | Error::Overloaded { .. } | Error::Cut { .. }) => return &counts.refused,
+        Err(error) => {
+            add(&version.stats.failed);
+            if error.is_late() { &counts.late } else { &counts.failed }
+        }
+    };
+    version.stats.latency.add(took);
+    counts.latency.add(took);
+    counter
+}

@@ -1,0 +1,119 @@
+//! One version of a plan: what was loaded, and how its requests went.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use anabranch_engine::timeline::NodeOutcome;
+use anabranch_plan::Plan;
+use anabranch_plan_inspect::{Explanation, Trace, explain};
+use sha2::{Digest as _, Sha256};
+
+use super::histogram::Histogram;
+
+/// One request of a plan per so long is traced for the times of its nodes.
+const TRACE_EVERY: Duration = Duration::from_millis(100);
+
+/// A plan as it was loaded.
+pub(crate) struct Version {
+    /// 12 hex digits of a digest of the plan, the files that it names, and the registry.
+    pub(crate) id: String,
+    pub(crate) plan: Plan,
+    pub(crate) stats: Arc<VersionStats>,
+    explanation: OnceLock<Explanation>,
+}
+
+/// How the requests of a version went.
+pub(crate) struct VersionStats {
+    pub(crate) latency: Histogram,
+    pub(crate) failed: AtomicU64,
+    pub(crate) degraded: AtomicU64,
+    /// By stage; the stages that only watch the time have none.
+    pub(crate) nodes: Vec<NodeStats>,
+    /// When requests began to be counted, and when the next one is traced, in microseconds after that.
+    began: Instant,
+    next_trace: AtomicU64,
+}
+
+/// How a stage went in the requests that were traced.
+#[derive(Default)]
+pub(crate) struct NodeStats {
+    pub(crate) latency: Histogram,
+    pub(crate) failed: AtomicU64,
+}
+
+impl Version {
+    pub(crate) fn new(plan: Plan, same: Option<&Version>) -> Version {
+        let id = digest(&plan);
+        let now = plan.engine().runs().clock().now();
+        let stats = match same.filter(|same| same.id == id) {
+            Some(same) => Arc::clone(&same.stats),
+            None => Arc::new(VersionStats::new(plan.compiled().stages.len(), now)),
+        };
+        Version { id, plan, stats, explanation: OnceLock::new() }
+    }
+
+    /// What the plan does.
+    pub(crate) fn explanation(&self) -> &Explanation {
+        self.explanation.get_or_init(|| explain(&self.plan))
+    }
+}
+
+impl VersionStats {
+    fn new(stages: usize, began: Instant) -> VersionStats {
+        VersionStats {
+            latency: Histogram::default(),
+            failed: AtomicU64::new(0),
+            degraded: AtomicU64::new(0),
+            nodes: (0..stages).map(|_| NodeStats::default()).collect(),
+            began,
+            next_trace: AtomicU64::new(0),
+        }
+    }
+
+    /// True for the one request per [`TRACE_EVERY`] that is to be traced.
+    pub(crate) fn is_trace_due(&self, now: Instant) -> bool {
+        let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let now = us(now.saturating_duration_since(self.began));
+        let due = self.next_trace.load(Ordering::Relaxed);
+        let next = now.saturating_add(us(TRACE_EVERY));
+        now >= due
+            && self.next_trace.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Adds the times of the stages of a request.
+    pub(crate) fn add_trace(&self, trace: &Trace) {
+        for (track, stats) in trace.timeline().tracks().iter().zip(&self.nodes) {
+            if let (Some(started), Some(ended)) = (track.started, track.ended) {
+                stats.latency.add(ended.saturating_sub(started));
+            }
+            if matches!(track.outcome, NodeOutcome::FellBack(_) | NodeOutcome::Failed(_)) {
+                stats.failed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn digest(plan: &Plan) -> String {
+    let compiled = plan.compiled();
+    let mut hasher = Sha256::new();
+    let mut add = |part: &[u8]| {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    };
+    add(compiled.origin.text.as_bytes());
+    for (name, bytes) in &compiled.origin.files {
+        add(name.as_bytes());
+        add(bytes);
+    }
+    for (name, text) in compiled.registries.texts.iter() {
+        add(name.as_bytes());
+        add(text.as_bytes());
+    }
+    let mut id = String::with_capacity(12);
+    for byte in &hasher.finalize()[..6] {
+        write!(id, "{byte:02x}").expect("a String takes all that is written");
+    }
+    id
+}

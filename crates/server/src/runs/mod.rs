@@ -1,0 +1,329 @@
+//! Runs of plans, recipes and datasets: the last ones with their details, and those under way with their events.
+//!
+//! Memory is bounded: summaries by number, details by bytes. Runs with details, and runs that had events, are kept in a
+//! folder as well, one file per run, and are listed again after a restart.
+
+mod id;
+mod summary;
+mod detail;
+mod timeline;
+mod size;
+mod log;
+mod live;
+mod disk;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use anabranch_engine::pool::Pool;
+use tokio::sync::oneshot;
+
+pub use detail::{GraphEdge, GraphNode, RunDetail, RunGraph};
+use disk::Disk;
+pub use disk::{RunsFolder, StoredRun};
+pub use id::{NotARunId, RunId};
+use live::Live;
+pub(crate) use live::RunEvent;
+pub use live::{LiveRun, RunEnd};
+pub(crate) use log::{Item, Log, Reader};
+pub use summary::{EndedRun, RunFilter, RunKind, RunState, RunSummary};
+pub use timeline::{RunTimeline, TimelineNode, TimelineSpan};
+
+/// How much the registry keeps.
+#[derive(Clone, Debug)]
+pub struct RunSettings {
+    /// The most summaries in memory.
+    pub summaries_most: usize,
+    /// The most bytes of details in memory.
+    pub detail_bytes_most: usize,
+    /// The most runs in the folder.
+    pub files_most: usize,
+    /// The most bytes of the folder.
+    pub file_bytes_most: u64,
+    /// The most readers of events at a time.
+    pub readers_most: usize,
+}
+
+impl Default for RunSettings {
+    fn default() -> RunSettings {
+        RunSettings {
+            summaries_most: 10_000,
+            detail_bytes_most: 64 << 20,
+            files_most: 4_000,
+            file_bytes_most: 256 << 20,
+            readers_most: 4_096,
+        }
+    }
+}
+
+/// The registry of runs. A handle: clones share it.
+#[derive(Clone)]
+pub struct Runs {
+    shared: Arc<RunsShared>,
+}
+
+struct RunsShared {
+    settings: RunSettings,
+    pool: Arc<dyn Pool>,
+    disk: Option<Disk>,
+    state: Mutex<State>,
+    /// Summaries of runs that started or ended, for live lists.
+    feed: Log<RunSummary>,
+    readers: Arc<tokio::sync::Semaphore>,
+}
+
+#[derive(Default)]
+struct State {
+    last: RunId,
+    /// Runs that ended, by id.
+    ended: VecDeque<RunSummary>,
+    live: BTreeMap<RunId, Arc<Live>>,
+    /// The events of runs that ended a short time ago.
+    replays: VecDeque<Arc<Live>>,
+    details: BTreeMap<RunId, (usize, Arc<RunDetail>)>,
+    detail_bytes: usize,
+}
+
+/// So many runs that ended can still be followed from their first event.
+const REPLAYS_MOST: usize = 32;
+
+/// The summaries of so many starts and ends are kept for readers that are behind.
+const FEED_MOST: usize = 1_024;
+
+/// A run with its details.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The run in short.
+    pub summary: RunSummary,
+    /// Its graph, timeline, request and ledger, where they are kept.
+    pub detail: Option<Arc<RunDetail>>,
+}
+
+/// A page of runs, the latest first.
+#[derive(Clone, Debug)]
+pub struct RunPage {
+    /// The runs.
+    pub runs: Vec<RunSummary>,
+    /// The id to pass as `before` for the next page; `None` if there is none.
+    pub next: Option<RunId>,
+}
+
+impl Runs {
+    /// A registry that keeps nothing on disk.
+    pub fn in_memory(pool: Arc<dyn Pool>) -> Runs {
+        Runs::new(RunSettings::default(), pool, None, Vec::new())
+    }
+
+    /// A registry that keeps runs in `folder`, and lists those that are there. It reads the folder, so it blocks.
+    pub fn open(folder: &Path, settings: RunSettings, pool: Arc<dyn Pool>) -> std::io::Result<Runs> {
+        let (disk, found) = Disk::open(folder, &settings)?;
+        Ok(Runs::new(settings, pool, Some(disk), found))
+    }
+
+    fn new(settings: RunSettings, pool: Arc<dyn Pool>, disk: Option<Disk>, found: Vec<RunSummary>) -> Runs {
+        let last = found.last().map_or(RunId::default(), |run| run.id);
+        let readers = Arc::new(tokio::sync::Semaphore::new(settings.readers_most));
+        let state = State { last, ended: found.into(), ..State::default() };
+        let shared = RunsShared {
+            settings,
+            pool,
+            disk,
+            state: Mutex::new(state),
+            feed: Log::new(FEED_MOST, usize::MAX),
+            readers,
+        };
+        Runs { shared: Arc::new(shared) }
+    }
+
+    /// Adds a run that ended. Without details it costs one short lock.
+    pub fn record(&self, run: EndedRun, detail: Option<RunDetail>) -> RunId {
+        let (sized, now) = (detail.map(size::sized), now());
+        let mut state = self.shared.lock();
+        let summary = run.summary(state.next_id(now), sized.is_some());
+        state.end(summary.clone(), &self.shared.settings);
+        if let Some((size, detail)) = &sized {
+            state.keep(summary.id, *size, detail, &self.shared.settings);
+        }
+        drop(state);
+        let id = summary.id;
+        if let Some((_, detail)) = sized {
+            self.store(summary.clone(), Some(detail));
+        }
+        self.shared.feed.push(summary, 0);
+        id
+    }
+
+    /// Adds a run that begins. Whoever begins runs bounds their number.
+    pub fn begin(&self, kind: RunKind, name: impl Into<Arc<str>>) -> LiveRun {
+        let now = now();
+        let mut state = self.shared.lock();
+        let summary = RunSummary::beginning(state.next_id(now), kind, name.into(), now);
+        let live = Arc::new(Live::new(summary.clone()));
+        state.live.insert(summary.id, Arc::clone(&live));
+        drop(state);
+        self.shared.feed.push(summary, 0);
+        LiveRun::new(self.clone(), live)
+    }
+
+    /// Called by [`LiveRun`] when its run is over.
+    fn ended(&self, live: &Arc<Live>, summary: RunSummary, detail: Option<RunDetail>) {
+        let sized = detail.map(size::sized);
+        let summary = RunSummary { has_detail: sized.is_some(), ..summary };
+        let mut state = self.shared.lock();
+        state.live.remove(&summary.id);
+        state.replays.push_back(Arc::clone(live));
+        if state.replays.len() > REPLAYS_MOST {
+            state.replays.pop_front();
+        }
+        state.end(summary.clone(), &self.shared.settings);
+        if let Some((size, detail)) = &sized {
+            state.keep(summary.id, *size, detail, &self.shared.settings);
+        }
+        drop(state);
+        live.finish(&summary);
+        self.store(summary.clone(), sized.map(|(_, detail)| detail));
+        self.shared.feed.push(summary, 0);
+    }
+
+    fn store(&self, summary: RunSummary, detail: Option<Arc<RunDetail>>) {
+        let Some(disk) = &self.shared.disk else { return };
+        if disk.queue(summary, detail) {
+            let shared = Arc::clone(&self.shared);
+            let write = move || shared.disk.as_ref().into_iter().for_each(Disk::write_all);
+            self.shared.pool.submit(Box::new(write));
+        }
+    }
+
+    /// The runs that `filter` lets pass, the latest first.
+    pub fn list(&self, filter: &RunFilter) -> RunPage {
+        let most = filter.limit.max(1);
+        let mut runs: Vec<RunSummary> = {
+            let state = self.shared.lock();
+            let live = state.live.values().map(|live| live.summary()).filter(|run| filter.passes(run));
+            let mut runs: Vec<RunSummary> = live.collect();
+            runs.extend(state.ended.iter().rev().filter(|run| filter.passes(run)).take(most + 1).cloned());
+            runs
+        };
+        runs.sort_by_key(|run| std::cmp::Reverse(run.id));
+        let has_more = runs.len() > most;
+        runs.truncate(most);
+        let next = runs.last().filter(|_| has_more).map(|run| run.id);
+        RunPage { runs, next }
+    }
+
+    /// A run in short, under way or ended.
+    pub fn summary(&self, id: RunId) -> Option<RunSummary> {
+        let state = self.shared.lock();
+        if let Some(live) = state.live.get(&id) {
+            return Some(live.summary());
+        }
+        state.ended.binary_search_by_key(&id, |run| run.id).ok().map(|at| state.ended[at].clone())
+    }
+
+    /// A run with its details. They are read from the folder if they are no longer in memory.
+    pub async fn get(&self, id: RunId) -> Option<Run> {
+        let summary = self.summary(id);
+        let held = self.shared.lock().details.get(&id).map(|(_, detail)| Arc::clone(detail));
+        match (summary, held) {
+            (Some(summary), Some(detail)) => return Some(Run { summary, detail: Some(detail) }),
+            (Some(summary), None) if !summary.has_detail => return Some(Run { summary, detail: None }),
+            _ => {}
+        }
+        let path = self.shared.disk.as_ref()?.path(id);
+        let StoredRun { run, detail } = self.read(path).await?;
+        Some(Run { summary: run, detail: detail.map(Arc::new) })
+    }
+
+    async fn read(&self, path: PathBuf) -> Option<StoredRun> {
+        let (sender, read) = oneshot::channel();
+        // Nobody waits for it if the client is gone.
+        self.shared.pool.submit(Box::new(move || _ = sender.send(disk::read(&path).ok())));
+        read.await.ok().flatten()
+    }
+
+    /// Asks a run under way to stop. False if it is not under way.
+    pub fn cancel(&self, id: RunId) -> bool {
+        let live = self.shared.lock().live.get(&id).cloned();
+        live.is_some_and(|live| live.cancel())
+    }
+
+    /// A reader of the events of a run behind the event `after`; `None` if its events are not kept.
+    pub(crate) fn events(&self, id: RunId, after: Option<u64>) -> Option<Reader<RunEvent>> {
+        let state = self.shared.lock();
+        let replay = || state.replays.iter().find(|live| live.id() == id);
+        let live = state.live.get(&id).or_else(replay)?;
+        Some(live.events().read(after.unwrap_or(0)))
+    }
+
+    /// A reader of starts and ends of runs: from now on, or behind the event `after`.
+    pub(crate) fn feed(&self, after: Option<u64>) -> Reader<RunSummary> {
+        let feed = &self.shared.feed;
+        feed.read(after.unwrap_or_else(|| feed.last()))
+    }
+
+    /// A place for a reader; `None` if there are too many.
+    pub(crate) fn take_reader(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        Arc::clone(&self.shared.readers).try_acquire_owned().ok()
+    }
+}
+
+impl RunsShared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn next_id(&mut self, now: SystemTime) -> RunId {
+        self.last = self.last.next(now);
+        self.last
+    }
+
+    /// Inserts a summary at its place by id. Runs that began long ago are behind others.
+    fn end(&mut self, summary: RunSummary, settings: &RunSettings) {
+        let at = match self.ended.back() {
+            Some(last) if last.id > summary.id => self.ended.partition_point(|run| run.id < summary.id),
+            _ => self.ended.len(),
+        };
+        self.ended.insert(at, summary);
+        while self.ended.len() > settings.summaries_most {
+            self.ended.pop_front();
+        }
+    }
+
+    fn keep(&mut self, id: RunId, size: usize, detail: &Arc<RunDetail>, settings: &RunSettings) {
+        self.detail_bytes += size;
+        self.details.insert(id, (size, Arc::clone(detail)));
+        while self.detail_bytes > settings.detail_bytes_most
+            && let Some((_, (size, _))) = self.details.pop_first()
+        {
+            self.detail_bytes -= size;
+        }
+    }
+}
+
+impl std::fmt::Debug for Runs {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.shared.lock();
+        let counts = (state.live.len(), state.ended.len(), state.details.len());
+        out.debug_struct("Runs").field("live, ended, details", &counts).finish()
+    }
+}
+
+/// The time of day, which people read in lists of runs.
+#[allow(clippy::disallowed_methods, reason = "the engine's clock has no time of day")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// A duration in milliseconds, to the microsecond.
+fn millis(duration: Duration) -> f64 {
+    duration.as_micros() as f64 / 1e3
+}
+
+/// The reverse of [`millis`]; negative and impossible numbers are 0.
+fn from_millis(millis: f64) -> Duration {
+    Duration::try_from_secs_f64(millis / 1e3).unwrap_or_default()
+}

@@ -1,0 +1,144 @@
+//! Plans over gRPC: the same answers and failures as over HTTP.
+
+use std::time::Duration;
+
+use anabranch_server::proto::plans as proto;
+use anabranch_server::proto::plans::plans_client::PlansClient;
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use tonic::Code;
+use tonic::transport::Channel;
+
+use crate::plans::{Shop, plan};
+
+fn request(plan: &str) -> proto::RunRequest {
+    proto::RunRequest {
+        plan: plan.to_owned(),
+        user: Some(proto::run_request::User::UserId(7)),
+        request_id: "r1".to_owned(),
+        candidates: Some(proto::Rows { ids: vec![101, 102, 103, 104], columns: Vec::new() }),
+        ..proto::RunRequest::default()
+    }
+}
+
+async fn client(shop: &Shop) -> PlansClient<Channel> {
+    PlansClient::new(shop.http.server.channel().await)
+}
+
+fn json_value(value: &proto::Value) -> Value {
+    use proto::value::Kind;
+    match value.kind.as_ref().unwrap() {
+        Kind::Int(value) => json!(value),
+        Kind::Float(value) => json!(value),
+        Kind::Bool(value) => json!(value),
+        Kind::Text(value) => json!(value),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn answers_are_those_of_http() {
+    let shop = Shop::start().await;
+    let body = json!({"user_id": 7, "request_id": "r1", "candidates": [101, 102, 103, 104]});
+    let over_http = shop.run("rank", &body).await;
+    let version = over_http.header("x-plan-version").to_owned();
+    let over_http = over_http.json();
+    let mut client = client(&shop).await;
+    let answer = client.run(request("rank")).await.unwrap().into_inner();
+    assert_eq!((answer.request_id.as_str(), answer.version), ("r1", version));
+    let rows = answer.candidates.iter().map(|row| {
+        let fields: serde_json::Map<_, _> =
+            row.fields.iter().map(|(name, value)| (name.clone(), json_value(value))).collect();
+        json!({"id": row.id, "fields": fields})
+    });
+    assert_eq!(Value::from_iter(rows), over_http["candidates"]);
+
+    let columns = proto::RunRequest { form: proto::Form::Columns.into(), ..request("rank") };
+    let answer = client.run(columns).await.unwrap().into_inner();
+    let rows = answer.outputs[0].rows.as_ref().unwrap();
+    assert_eq!((answer.outputs[0].name.as_str(), &rows.ids[..]), ("sorted", &[103, 101, 102, 104][..]));
+    let price = rows.columns.iter().find(|column| column.name == "price").unwrap();
+    let prices = proto::Floats { values: vec![8.5, 25.0, 40.0, 0.0] };
+    assert_eq!(price.values, Some(proto::column::Values::Floats(prices)));
+    assert_eq!(price.present, [true, true, true, false]);
+
+    let degraded = client.run(request("guarded")).await.unwrap().into_inner();
+    let entry = &degraded.ledger[0];
+    assert_eq!((entry.node.as_str(), entry.reason.as_str()), ("items", "timeout"));
+    assert_eq!((entry.fallback.as_str(), entry.rows), ("pass", 4));
+}
+
+#[tokio::test]
+async fn failures_are_those_of_http() {
+    let shop = Shop::start().await;
+    let mut client = client(&shop).await;
+    let mut check = async |request: tonic::Request<proto::RunRequest>, code: Code, message: &str| {
+        let status = client.run(request).await.unwrap_err();
+        assert_eq!(status.code(), code, "{status}");
+        assert!(status.message().contains(message), "{status}");
+    };
+    let of = |request: proto::RunRequest| tonic::Request::new(request);
+    check(of(request("rnak")), Code::NotFound, "did you mean `rank`?").await;
+    check(of(request("broken")), Code::Unavailable, "items").await;
+    let mut late = of(request("patient"));
+    // `grpc-timeout` is kept by the client of this test itself, too.
+    late.metadata_mut().insert("request-timeout", "30ms".parse().unwrap());
+    check(late, Code::DeadlineExceeded, "items").await;
+    let nobody = proto::RunRequest { user: None, ..request("rank") };
+    check(of(nobody), Code::InvalidArgument, "`user_id` is missing").await;
+    let zero = proto::RunRequest { user: Some(proto::run_request::User::UserId(0)), ..request("rank") };
+    check(of(zero), Code::InvalidArgument, "user_id").await;
+    let text = proto::Value { kind: Some(proto::value::Kind::Text("x".to_owned())) };
+    let wrong = proto::RunRequest { params: [("budget".to_owned(), text)].into(), ..request("rank") };
+    check(of(wrong), Code::InvalidArgument, "`budget` must be a finite float").await;
+    let column = |name: &str, count: usize| proto::Column {
+        name: name.to_owned(),
+        values: Some(proto::column::Values::Ints(proto::Ints { values: vec![1; count] })),
+        present: Vec::new(),
+    };
+    for (columns, message) in [
+        (vec![column("prize", 1)], "there is no key `prize` (did you mean `price`?)"),
+        (vec![column("price", 2)], "has 2 values for 1 ids"),
+        (vec![column("price", 1), column("price", 1)], "is there twice"),
+        (vec![column("title", 1)], "title"),
+    ] {
+        let rows = proto::Rows { ids: vec![101], columns };
+        let wrong = proto::RunRequest { candidates: Some(rows), ..request("rank") };
+        check(of(wrong), Code::InvalidArgument, message).await;
+    }
+}
+
+#[tokio::test]
+async fn many_requests_in_one_stream() {
+    let shop = Shop::start().await;
+    let requests = futures_util::stream::iter([request("rank"), request("rnak"), request("rank")]);
+    let answers = client(&shop).await.run_many(requests).await.unwrap().into_inner();
+    let answers: Vec<_> = answers.map(Result::unwrap).collect().await;
+    let places: Vec<u64> = answers.iter().map(|answer| answer.place).collect();
+    assert_eq!(places, [0, 1, 2]);
+    use proto::run_many_response::Result::{Error, Response};
+    assert!(matches!(&answers[0].result, Some(Response(answer)) if answer.candidates.len() == 4));
+    assert!(matches!(&answers[1].result, Some(Error(error)) if error.code == i32::from(Code::NotFound)));
+    assert!(matches!(&answers[2].result, Some(Response(_))));
+}
+
+#[tokio::test]
+async fn lists_descriptions_and_reloads() {
+    let shop = Shop::with(|settings| settings.watch_every = Some(Duration::from_secs(3600))).await;
+    let mut client = client(&shop).await;
+    let listed = client.list(proto::ListRequest {}).await.unwrap().into_inner();
+    let names: Vec<&str> = listed.plans.iter().map(|plan| plan.name.as_str()).collect();
+    assert_eq!(names, ["broken", "guarded", "patient", "rank"]);
+    let one = proto::DescribeRequest { plan: "rank".to_owned() };
+    let described = client.describe(one).await.unwrap().into_inner();
+    let page: Value = serde_json::from_str(&described.json).unwrap();
+    assert_eq!(page["version"], described.summary.unwrap().version);
+    shop.write("rank.plan.json", &plan("rank", "slow", ""));
+    let all = proto::ReloadRequest { plan: String::new() };
+    let reloaded = client.reload(all.clone()).await.unwrap().into_inner();
+    assert_eq!(reloaded.changed, ["rank"]);
+    shop.write("rank.plan.json", "{");
+    let refused = client.reload(all).await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    assert!(refused.message().contains("rank.plan.json"), "{refused}");
+}

@@ -1,0 +1,352 @@
+//! The registry of runs over HTTP: lists, details, pictures, events.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_engine::event::{
+    Event, EventKind, FailureReason, ListenerItem, Placement, RunEnding, RunId as EngineRun,
+};
+use anabranch_engine::options::Class;
+use anabranch_engine::timeline::Timeline;
+use anabranch_engine::{Config, Dag, Edge, Engine, NodeId};
+use anabranch_recipe::Executor;
+use anabranch_server::runs::{
+    EndedRun, RunDetail, RunEnd, RunFilter, RunGraph, RunId, RunKind, RunSettings, RunState, RunTimeline,
+    Runs,
+};
+use anabranch_server::{Service, Settings};
+use http_body_util::BodyExt as _;
+use hyper::Response;
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use crate::http::Http;
+use crate::support::{Server, TempFolder, functions, soon, until};
+
+fn ended(name: &str, state: RunState) -> EndedRun {
+    EndedRun {
+        kind: RunKind::Plan,
+        name: name.into(),
+        state,
+        duration: Duration::from_millis(12),
+        degraded: 0,
+        failures: 0,
+        rows: Some(3),
+    }
+}
+
+/// Two nodes, one behind the other; the second fails.
+fn detail() -> RunDetail {
+    let dag = Dag::new(2, &[(NodeId(0), NodeId(1), Edge::Needs)]).unwrap();
+    let engine = Engine::new(&Config::default()).unwrap();
+    let start = engine.clock().now();
+    let events = [
+        (0, EventKind::RunStarted(2)),
+        (0, EventKind::Started(NodeId(0), Placement::Future)),
+        (5, EventKind::Finished(NodeId(0))),
+        (5, EventKind::Started(NodeId(1), Placement::Inline)),
+        (8, EventKind::Failed(NodeId(1), FailureReason::Timeout)),
+        (9, EventKind::RunEnded(RunEnding::Failed)),
+    ];
+    let event = |(at, kind)| {
+        ListenerItem::Event(Event { run: EngineRun(7), at: start + Duration::from_millis(at), kind })
+    };
+    let timeline = Timeline::new(EngineRun(7), &dag, &events.map(event)).unwrap();
+    let timeline = timeline.with_deadline(Duration::from_millis(50));
+    let names = ["fetch", "rank <b>"];
+    let graph = RunGraph::new(&dag, |node| (names[node.index()].to_owned(), "io".to_owned()));
+    RunDetail {
+        deadline_ms: Some(50.0),
+        error: Some("rank: timeout".to_owned()),
+        request: Some(json!({ "user": 7 })),
+        ledger: vec![json!({ "node": "rank" })],
+        graph,
+        timeline: Some(RunTimeline::from(&timeline)),
+    }
+}
+
+async fn on_disk(folder: &Path, settings: RunSettings) -> Http {
+    let executor = Executor::in_memory(functions()).unwrap();
+    let pool = Arc::clone(executor.engine().pool(Class::Batch));
+    let runs = Runs::open(folder, settings, pool).unwrap();
+    let service = Service::new(executor.clone(), Settings::default()).with_runs(runs);
+    Http::on(Server::of(executor, service, Arc::default()).await)
+}
+
+/// The events of a body until it ends, as lines of `id kind data`.
+async fn all_events(answer: Response<Incoming>) -> Vec<String> {
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    let body = soon(answer.into_body().collect()).await.unwrap().to_bytes();
+    events_of(std::str::from_utf8(&body).unwrap())
+}
+
+fn events_of(text: &str) -> Vec<String> {
+    let field = |event: &str, name: &str| {
+        event.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
+    };
+    let events = text.split("\n\n").filter(|event| event.contains("event:"));
+    events.map(|it| format!("{} {} {}", field(it, "id:"), field(it, "event:"), field(it, "data:"))).collect()
+}
+
+/// Reads a body until it has this many events.
+async fn some_events(body: &mut Incoming, count: usize) -> Vec<String> {
+    let mut text = String::new();
+    loop {
+        let events = events_of(&text);
+        if events.len() >= count {
+            return events;
+        }
+        let frame = soon(body.frame()).await.expect("the stream goes on").unwrap();
+        text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn runs_are_listed_from_the_latest() {
+    let http = Http::start().await;
+    let runs = http.server.service.runs();
+    let ids: Vec<RunId> =
+        ["a", "b", "a"].map(|name| runs.record(ended(name, RunState::Complete), None)).into();
+    let failed = runs.record(ended("a", RunState::Failed), None);
+    let live = runs.begin(RunKind::Dataset, "rows");
+
+    let listed = async |query: &str| {
+        let answer = http.get(&format!("/v1/runs{query}"), &[]).await.json();
+        let runs = answer["runs"].as_array().unwrap().clone();
+        let ids: Vec<String> = runs.iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect();
+        (ids.join(" "), answer["next"].clone())
+    };
+    let text = |ids: &[RunId]| ids.iter().map(RunId::to_string).collect::<Vec<_>>().join(" ");
+    assert_eq!(listed("").await, (text(&[live.id(), failed, ids[2], ids[1], ids[0]]), Value::Null));
+    assert_eq!(listed("?kind=dataset").await.0, text(&[live.id()]));
+    assert_eq!(listed("?name=a&state=complete").await.0, text(&[ids[2], ids[0]]));
+    let (page, next) = listed("?limit=2").await;
+    assert_eq!((page, next), (text(&[live.id(), failed]), json!(failed.to_string())));
+    assert_eq!(listed(&format!("?limit=2&before={failed}")).await.0, text(&[ids[2], ids[1]]));
+
+    let run = &http.get("/v1/runs?state=failed", &[]).await.json()["runs"][0];
+    let started = run["started_ms"].as_u64().unwrap();
+    assert_eq!(
+        *run,
+        json!({
+            "id": failed, "kind": "plan", "name": "a", "state": "failed", "started_ms": started, "duration_ms": 12.0,
+            "degraded": 0, "failures": 0, "rows": 3, "has_detail": false
+        })
+    );
+    for (query, why) in [
+        ("?kind=x", "is not a kind of run"),
+        ("?state=x", "is not a state of a run"),
+        ("?limit=0", "it may be 1 to 1000"),
+        ("?limit=1001", "it may be 1 to 1000"),
+        ("?before=7", "is not the id of a run"),
+        ("?order=x", "unknown field"),
+    ] {
+        let answer = http.get(&format!("/v1/runs{query}"), &[]).await;
+        assert_eq!(answer.status, 400, "{query}");
+        assert!(answer.error().1.contains(why), "{query}: {}", answer.error().1);
+    }
+}
+
+#[tokio::test]
+async fn a_run_has_its_details_and_pictures() {
+    let http = Http::start().await;
+    let id = http.server.service.runs().record(ended("feed", RunState::Failed), Some(detail()));
+    let run = http.get(&format!("/v1/runs/{id}"), &[]).await.json();
+    assert_eq!(run["state"], "failed");
+    assert_eq!(run["has_detail"], true);
+    assert_eq!(run["error"], "rank: timeout");
+    assert_eq!(run["request"], json!({ "user": 7 }));
+    assert_eq!(run["ledger"], json!([{ "node": "rank" }]));
+    assert_eq!(run["graph"]["nodes"][1], json!({ "id": "n1", "name": "rank <b>", "kind": "io" }));
+    assert_eq!(run["graph"]["edges"], json!([["n0", "n1"]]));
+    assert_eq!(run["timeline"]["wall_ms"], 9.0);
+    let node = &run["timeline"]["nodes"][1];
+    assert_eq!(
+        [
+            &node["queued_ms"],
+            &node["start_ms"],
+            &node["end_ms"],
+            &node["state"],
+            &node["reason"],
+            &node["critical"]
+        ],
+        [&json!(5.0), &json!(5.0), &json!(8.0), &json!("failed"), &json!("timeout"), &json!(true)]
+    );
+    let page = http.get(&format!("/v1/runs/{id}/timeline.html"), &[]).await;
+    let page = std::str::from_utf8(&page.body).unwrap();
+    assert!(
+        page.contains("plan feed") && page.contains("rank &lt;b&gt;") && page.contains("its timeout"),
+        "{page}"
+    );
+    let picture = http.get(&format!("/v1/runs/{id}/timeline.svg"), &[]).await;
+    assert!(picture.body.starts_with(b"<svg") && picture.header("content-type") == "image/svg+xml");
+    let trace = http.get(&format!("/v1/runs/{id}/timeline.json"), &[]).await.json();
+    assert!(trace["traceEvents"].as_array().unwrap().len() > 4, "{trace}");
+    assert_eq!(http.get(&format!("/v1/runs/{id}/timeline.png"), &[]).await.status, 404);
+
+    let bare = http.server.service.runs().record(ended("feed", RunState::Complete), None);
+    assert_eq!(http.get(&format!("/v1/runs/{bare}"), &[]).await.json()["timeline"], Value::Null);
+    assert!(http.get(&format!("/v1/runs/{bare}/timeline.svg"), &[]).await.error().1.contains("no timeline"));
+    assert_eq!(http.get("/v1/runs/000000000001-0000", &[]).await.status, 404);
+}
+
+#[tokio::test]
+async fn the_folder_has_runs_after_a_restart() {
+    let folder = TempFolder::new();
+    let first = on_disk(folder.path(), RunSettings::default()).await;
+    let runs = first.server.service.runs();
+    let kept = runs.record(ended("feed", RunState::Failed), Some(detail()));
+    let only_listed = runs.record(ended("feed", RunState::Complete), None);
+    let live = runs.begin(RunKind::Dataset, "rows");
+    let stopped = live.id();
+    drop(live);
+    let file = |id: RunId| folder.path().join(format!("{id}.json"));
+    until(|| file(kept).exists() && file(stopped).exists()).await;
+    drop(first);
+    let damaged = folder.path().join("018f3c2a9d4b-0007.json");
+    std::fs::write(&damaged, "{\"run\":{},\n").unwrap();
+    std::fs::write(folder.path().join("018f3c2a9d4b-0008.json.new"), "").unwrap();
+
+    let second = on_disk(folder.path(), RunSettings::default()).await;
+    let page = second.get("/v1/runs", &[]).await.json();
+    let ids: Vec<&str> =
+        page["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, [stopped.to_string(), kept.to_string()], "{only_listed} was in memory only");
+    assert_eq!(page["runs"][0]["state"], "stopped");
+    let run = second.get(&format!("/v1/runs/{kept}"), &[]).await.json();
+    assert_eq!(run["graph"]["nodes"][0]["name"], "fetch");
+    assert_eq!(second.get(&format!("/v1/runs/{kept}/timeline.svg"), &[]).await.status, 200);
+    assert!(damaged.exists() && !folder.path().join("018f3c2a9d4b-0008.json.new").exists());
+    let next = second.server.service.runs().record(ended("feed", RunState::Complete), None);
+    assert!(next > stopped);
+}
+
+#[tokio::test]
+async fn memory_and_files_are_bounded() {
+    let folder = TempFolder::new();
+    let settings =
+        RunSettings { summaries_most: 5, detail_bytes_most: 6_000, files_most: 3, ..RunSettings::default() };
+    let http = on_disk(folder.path(), settings).await;
+    let runs = http.server.service.runs();
+    let ids: Vec<RunId> =
+        (0..20).map(|_| runs.record(ended("feed", RunState::Failed), Some(detail()))).collect();
+    assert_eq!(runs.list(&RunFilter { limit: 100, ..RunFilter::default() }).runs.len(), 5);
+    let last = ids[19];
+    let files = || std::fs::read_dir(folder.path()).unwrap().count();
+    until(|| folder.path().join(format!("{last}.json")).exists() && files() <= 3).await;
+    assert!(runs.get(last).await.unwrap().detail.is_some());
+    assert!(runs.get(ids[17]).await.unwrap().detail.is_some(), "it is read from its file");
+    assert!(runs.get(ids[0]).await.is_none());
+}
+
+#[tokio::test]
+async fn events_are_followed_resumed_and_end_with_the_run() {
+    let http = Http::start().await;
+    let runs = http.server.service.runs();
+    let live = runs.begin(RunKind::Dataset, "rows");
+    let id = live.id();
+    let path = format!("/v1/runs/{id}/events");
+    let mut following = http.open(&path, &[]).await.into_body();
+    live.event("start", &json!({ "rows": 2 }));
+    live.event("progress", &json!({ "done": 1 }));
+    let events = some_events(&mut following, 2).await;
+    assert_eq!(events, [r#"1 start {"rows":2}"#, r#"2 progress {"done":1}"#]);
+    live.event("progress", &json!({ "done": 2 }));
+    let mut resumed = http.open(&path, &[("last-event-id", "2")]).await.into_body();
+    assert_eq!(some_events(&mut resumed, 1).await, [r#"3 progress {"done":2}"#]);
+    live.end(RunEnd { state: RunState::Complete, degraded: 0, failures: 0, rows: Some(2) }, None);
+    let last = some_events(&mut following, 2).await;
+    assert!(last[1].starts_with("4 end {") && last[1].contains(r#""state":"complete""#), "{last:?}");
+    assert!(soon(following.frame()).await.is_none(), "the stream ends with the run");
+
+    // It can be read again for a while, from any event.
+    assert_eq!(all_events(http.open(&path, &[]).await).await.len(), 4);
+    assert_eq!(all_events(http.open(&format!("{path}?after=3"), &[]).await).await.len(), 1);
+    let short = runs.record(ended("feed", RunState::Complete), None);
+    let end = all_events(http.open(&format!("/v1/runs/{short}/events"), &[]).await).await;
+    assert!(end.len() == 1 && end[0].starts_with(" end {"), "{end:?}");
+    assert_eq!(http.get(&path, &[("last-event-id", "x")]).await.status, 400);
+    assert_eq!(http.get("/v1/runs/000000000001-0000/events", &[]).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_slow_reader_is_told_what_it_lost() {
+    let http = Http::start().await;
+    let live = http.server.service.runs().begin(RunKind::Dataset, "rows");
+    (0..3_000).for_each(|number| live.event("progress", &number));
+    let path = format!("/v1/runs/{}/events", live.id());
+    drop(live);
+    let events = all_events(http.open(&path, &[]).await).await;
+    // 3,000 and the end; 1,024 are kept.
+    assert_eq!(events[0], r#"1977 lost {"lost":1977}"#);
+    assert_eq!(events.len(), 1 + 1_024);
+    assert!(events[1_024].starts_with("3001 end"));
+}
+
+#[tokio::test]
+async fn one_stream_tells_of_all_runs() {
+    let http = Http::start().await;
+    let runs = http.server.service.runs();
+    runs.record(ended("before", RunState::Complete), None);
+    let mut feed = http.open("/v1/events", &[]).await.into_body();
+    let live = runs.begin(RunKind::Recipe, "report");
+    drop(live);
+    let events = some_events(&mut feed, 2).await;
+    assert!(events[0].starts_with("2 run {") && events[0].contains(r#""state":"running""#), "{events:?}");
+    assert!(events[1].contains(r#""name":"report","state":"stopped""#), "{events:?}");
+    let again = http.open("/v1/events?after=0", &[]).await;
+    assert_eq!(some_events(&mut again.into_body(), 3).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_run_is_cancelled() {
+    let http = Http::start().await;
+    let live = http.server.service.runs().begin(RunKind::Dataset, "rows");
+    let path = format!("/v1/runs/{}/cancel", live.id());
+    let cancelled = live.cancelled();
+    assert_eq!(http.post(&path, "{}").await.status, 202);
+    soon(cancelled).await;
+    assert!(live.is_cancelled());
+    drop(live);
+    let again = http.post(&path, "{}").await;
+    assert_eq!(again.error(), ("failed_precondition".to_owned(), again.error().1));
+    assert!(again.error().1.ends_with("has ended: stopped"));
+}
+
+/// A silent stream has comments, is not taken for a stalled call, and ends when the server shuts down.
+#[tokio::test]
+async fn a_silent_stream_lives_until_the_server_shuts_down() {
+    let server = Server::on_test_time(functions(), Settings::default()).await;
+    let mut http = Http::on(server);
+    let clock = Arc::clone(&http.server.clock);
+    let mut feed = http.open("/v1/events", &[]).await.into_body();
+    let mut comments = 0;
+    while comments < 40 {
+        let frame = clock.steps(Duration::from_secs(16), feed.frame()).await.unwrap().unwrap();
+        assert_eq!(frame.data_ref().unwrap(), ":\n\n");
+        comments += 1;
+    }
+    http.server.stop();
+    while let Some(frame) = soon(feed.frame()).await {
+        assert_eq!(frame.unwrap().data_ref().unwrap(), ":\n\n");
+    }
+    http.server.served().await;
+}
+
+/// Readers are bounded, and a reader that left gives its place back.
+#[tokio::test]
+async fn readers_are_bounded() {
+    let folder = TempFolder::new();
+    let http = on_disk(folder.path(), RunSettings { readers_most: 1, ..RunSettings::default() }).await;
+    let first = http.open("/v1/events", &[]).await;
+    let refused = http.get("/v1/events", &[]).await;
+    assert_eq!((refused.status, &*refused.error().0), (503, "unavailable"));
+    drop(first);
+    loop {
+        let again = http.open("/v1/events", &[]).await;
+        if again.status() == 200 {
+            break;
+        }
+    }
+}
