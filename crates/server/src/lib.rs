@@ -29,6 +29,7 @@ mod health;
 pub mod runs;
 mod datasets;
 mod http;
+pub mod console;
 mod service;
 mod serve;
 mod local;

@@ -263,6 +263,7 @@ impl Service {
                 reflection().build_v1alpha().expect(whole),
             )
             .merge(crate::http::routes(&self.shared))
+            .merge(crate::console::routes())
             .fallback(nothing_there)
             .layer(from_fn_with_state(Arc::clone(&self.shared), guard))
             .layer(from_fn_with_state(Arc::clone(&self.shared), observe))

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_value::Value;
 
-/// A headless Chromium without a network, driven through its debugging pipe. Dropping it ends it.
+/// A headless Chromium that reaches this machine only, driven through its debugging pipe. Dropping it ends it.
 pub struct Browser {
     child: Child,
     /// `None` when the browser was told to end.
@@ -30,7 +30,7 @@ pub struct View {
 }
 
 /// A browser that hangs is ended after this many seconds, so that its test fails.
-const LONGEST_SECONDS: &str = "600";
+const LONGEST_SECONDS: &str = "3600";
 
 /// The pipe is expected on the descriptors 3 and 4.
 const LAUNCH: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;
@@ -48,9 +48,15 @@ const OPTIONS: [&str; 12] = [
     "--disable-extensions",
     "--disable-sync",
     "--hide-scrollbars",
-    // No name has an address: whatever a page asks for fails.
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    // Nothing but this machine has an address: whatever else a page asks for fails. `FOREIGN_HOST` is this machine, too.
+    "--host-resolver-rules=MAP other.example 127.0.0.1,MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
 ];
+
+/// A name that the browser takes for this machine, so that a page of another site can be tried.
+pub const FOREIGN_HOST: &str = "other.example";
+
+/// How long a page may take until something holds. Only a failing test waits as long.
+const WAIT_MS: u32 = 120_000;
 
 impl Browser {
     /// Starts a browser with an empty page.
@@ -87,7 +93,19 @@ impl Browser {
 
     /// Opens a file and waits until it is loaded. Earlier complaints and requests are forgotten.
     pub fn open(&mut self, file: &Path, view: View) {
-        let View { width, dark } = view;
+        self.visit(&format!("file://{}", file.canonicalize().unwrap().display()), view);
+    }
+
+    /// Opens an address and waits until it is loaded. Earlier complaints and requests are forgotten.
+    pub fn visit(&mut self, address: &str, view: View) {
+        self.look(view);
+        // Another fragment of the same page is no load.
+        self.navigate("about:blank");
+        self.navigate(address);
+    }
+
+    /// Sets how the page is looked at.
+    pub fn look(&mut self, View { width, dark }: View) {
         let size = vec![
             ("width", width.into()),
             ("height", 900.into()),
@@ -100,8 +118,10 @@ impl Browser {
             ("value", if dark { "dark" } else { "light" }.into()),
         ]);
         self.call("Emulation.setEmulatedMedia", vec![("features", Value::list([scheme]))]);
+    }
+
+    fn navigate(&mut self, address: &str) {
         self.events.clear();
-        let address = format!("file://{}", file.canonicalize().unwrap().display());
         self.call("Page.navigate", vec![("url", address.into())]);
         while !self.events.iter().any(|(name, _)| name == "Page.loadEventFired") {
             let message = self.message();
@@ -109,12 +129,114 @@ impl Browser {
         }
     }
 
-    /// The value of an expression in the page. Must be JSON.
+    /// The value of an expression in the page, or what its promise comes to. Must be JSON.
     pub fn evaluate(&mut self, expression: &str) -> Value {
-        let options = vec![("expression", expression.into()), ("returnByValue", true.into())];
+        let options = vec![
+            ("expression", expression.into()),
+            ("returnByValue", true.into()),
+            ("awaitPromise", true.into()),
+            ("userGesture", true.into()),
+        ];
         let reply = self.call("Runtime.evaluate", options);
         assert!(reply.get("exceptionDetails").is_none(), "{expression}: {}", reply.to_json());
         reply.get("result").and_then(|result| result.get("value")).cloned().unwrap_or_default()
+    }
+
+    /// Waits until an expression in the page is true, and gives its value.
+    pub fn wait(&mut self, expression: &str) -> Value {
+        let found = self.evaluate(&format!(
+            "new Promise((resolve) => {{ const end = performance.now() + {WAIT_MS}; const look = () => {{ let found = null; \
+             try {{ found = ({expression}); }} catch {{ }} if (found || performance.now() > end) resolve(found && typeof found === 'object' ? true : found ?? null); \
+             else setTimeout(look, 15); }}; look(); }})"
+        ));
+        let is_true =
+            !matches!(found, Value::Null) && found != false.into() && found != "".into() && found != 0.into();
+        if !is_true {
+            let text = self.evaluate("document.body.innerText");
+            panic!("never true: {expression}\n{}\n{:?}", text.to_json(), self.complaints());
+        }
+        found
+    }
+
+    /// Presses a key: a character, or a name like `Enter`.
+    pub fn press(&mut self, key: &str) {
+        let number = match key {
+            "Enter" => 13,
+            "Escape" => 27,
+            "Tab" => 9,
+            "ArrowDown" => 40,
+            "ArrowUp" => 38,
+            "ArrowLeft" => 37,
+            "ArrowRight" => 39,
+            _ => 0,
+        };
+        let mut down =
+            vec![("type", "keyDown".into()), ("key", key.into()), ("windowsVirtualKeyCode", number.into())];
+        let text = if key == "Enter" { "\r" } else { key };
+        if number == 0 || key == "Enter" {
+            down.push(("text", text.into()));
+        }
+        self.call("Input.dispatchKeyEvent", down);
+        self.call("Input.dispatchKeyEvent", vec![("type", "keyUp".into()), ("key", key.into())]);
+    }
+
+    /// Types a text where the focus is.
+    pub fn type_text(&mut self, text: &str) {
+        self.call("Input.insertText", vec![("text", text.into())]);
+    }
+
+    /// Clicks on the middle of the first element of a selector.
+    pub fn click(&mut self, selector: &str) {
+        let (x, y) = self.middle(selector);
+        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            self.mouse(kind, x, y);
+        }
+    }
+
+    /// Moves the pointer over the first element of a selector: so far from its left and upper edge.
+    pub fn point(&mut self, selector: &str, right: f64, down: f64) {
+        self.middle(selector);
+        let edge = |browser: &mut Browser, side: &str| {
+            let edge = format!("document.querySelector({selector:?}).getBoundingClientRect().{side}");
+            browser.evaluate(&edge).as_number().unwrap()
+        };
+        let (x, y) = (edge(self, "left"), edge(self, "top"));
+        self.mouse("mouseMoved", x + right, y + down);
+    }
+
+    fn middle(&mut self, selector: &str) -> (f64, f64) {
+        self.wait(&format!("document.querySelector({selector:?})"));
+        let part = |browser: &mut Browser, start: &str, size: &str| {
+            let place = format!(
+                "(() => {{ const found = document.querySelector({selector:?}); found.scrollIntoView({{ block: 'center' }}); \
+                 const box = found.getBoundingClientRect(); return box.{start} + box.{size} / 2; }})()"
+            );
+            browser.evaluate(&place).as_number().unwrap()
+        };
+        (part(self, "left", "width"), part(self, "top", "height"))
+    }
+
+    fn mouse(&mut self, kind: &str, x: f64, y: f64) {
+        let mut event = vec![("type", kind.into()), ("x", x.into()), ("y", y.into())];
+        if kind != "mouseMoved" {
+            event.extend([("button", "left".into()), ("clickCount", 1.into())]);
+        }
+        self.call("Input.dispatchMouseEvent", event);
+    }
+
+    /// A picture of the upper part of the page, as PNG.
+    pub fn screenshot(&mut self, width: i64, height: i64) -> Vec<u8> {
+        let clip = Value::map([
+            ("x", Value::from(0)),
+            ("y", 0.into()),
+            ("width", width.into()),
+            ("height", height.into()),
+            ("scale", 1.into()),
+        ]);
+        let options = vec![("format", "png".into()), ("captureBeyondViewport", true.into()), ("clip", clip)];
+        let reply = self.call("Page.captureScreenshot", options);
+        let data = reply.get("data").and_then(Value::as_text).unwrap().to_owned();
+        data_encoding::BASE64.decode(data.as_bytes()).unwrap()
     }
 
     /// The addresses that the page asked for, itself first.

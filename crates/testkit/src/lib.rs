@@ -22,7 +22,7 @@ mod model_server;
 mod browser;
 mod tsc;
 
-pub use browser::{Browser, View};
+pub use browser::{Browser, FOREIGN_HOST, View};
 pub use cpu::thread_cpu_time;
 pub use disk::{CallCounts, Crash, CrashDisk};
 pub use model_server::{

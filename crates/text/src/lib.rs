@@ -1,5 +1,5 @@
-//! Text for people: what is wrong where in a source, which name was meant, and durations, sizes and counts in the units
-//! that people use.
+//! Text for people: what is wrong where in a source, which name was meant, durations, sizes and counts in the units that
+//! people use, and the colours and fonts of pictures and pages.
 //!
 //! ```
 //! use anabranch_text::{Problem, Problems};
@@ -24,6 +24,7 @@ mod plain;
 pub mod duration;
 pub mod size;
 pub mod money;
+pub mod palette;
 mod count;
 mod panic;
 

@@ -26,12 +26,13 @@ impl Report {
     /// The report as one page that needs nothing else: no script, no font, no image, no network.
     pub fn html(&self) -> String {
         let title = self.sections.first().map_or_else(|| "dataset".to_owned(), Section::title);
-        let style = data_encoding::BASE64.encode(&Sha256::digest(STYLE));
+        let sheet = anabranch_text::palette::css() + STYLE;
+        let style = data_encoding::BASE64.encode(&Sha256::digest(&sheet));
         let mut html = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-             <title>{}: dataset report</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
+             <title>{}: dataset report</title>\n<style>{sheet}</style>\n</head>\n<body>\n",
             Html(&title)
         );
         let mut ids = Ids::default();

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use anabranch_text::palette;
+
 use super::layout::{CHARACTER, LEFT, Layout, Place, ROW};
 use super::{Diagram, Edge, Look, Sign, Tone};
 use crate::timeline::escape::{Markup, shorten};
@@ -21,7 +23,7 @@ pub(super) fn write(diagram: &Diagram) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"diagram\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\"><style>{}</style>\
          <rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>",
-        include_str!("diagram.css").replace('\n', "")
+        palette::filled(include_str!("diagram.css")).replace('\n', "")
     );
     push_text(&mut svg, "t", LEFT, 30, &diagram.title);
     push_text(&mut svg, "m", LEFT, 50, &diagram.summary);

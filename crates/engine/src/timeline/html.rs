@@ -3,6 +3,8 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
+use anabranch_text::palette;
+
 use super::escape::{Markup, shorten};
 use super::svg::Thousands;
 use super::{Category, NodeOutcome, Timeline, scale, summary, svg};
@@ -18,11 +20,12 @@ pub(super) fn write(timeline: &Timeline, title: &str, name: &dyn Fn(NodeId) -> S
     let legend = svg::legend(timeline);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{}</style>\n</head>\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n<style>{}{}</style>\n</head>\n\
          <body>\n<p class=\"tools\"><span>Ctrl and wheel zoom, dragging moves</span><button id=\"out\" title=\"zoom out (-)\">−</button>\
          <button id=\"in\" title=\"zoom in (+)\">+</button><button id=\"all\" title=\"show all (0)\">all</button></p>\n\
          <div class=\"wide\">{picture}</div>\n{legend}{troubles}{table}<script>{}</script>\n</body>\n</html>\n",
         Markup(&shorten(title, 80)),
+        palette::css(),
         include_str!("page.css"),
         include_str!("page.js"),
     )

@@ -5,6 +5,8 @@
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
+use anabranch_text::palette;
+
 use super::lanes::Lanes;
 use super::{Timeline, scale, summary};
 use crate::graph::NodeId;
@@ -97,7 +99,7 @@ impl Canvas<'_> {
              width=\"{WIDTH}\" height=\"{full}\" data-wall=\"{}\">\n<style>{}</style>\n{}\
              <rect class=\"paper\" width=\"{WIDTH}\" height=\"{full}\"/>\n{head}",
             scale::nanos(self.timeline.wall),
-            include_str!("picture.css"),
+            palette::filled(include_str!("picture.css")),
             include_str!("hatches.svg"),
         )?;
         write!(

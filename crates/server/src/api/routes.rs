@@ -24,6 +24,9 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::new("GET", "/openapi.json", OPEN, "This document.").json("Document"),
     Route::new("GET", "/v1/config", ADMIN, "The settings of the server and where each comes from.")
         .json("Config"),
+    // The console.
+    Route::new("GET", "/", OPEN, "The page of the console.").answers(Media("text/html")),
+    Route::new("GET", "/console/{*path}", OPEN, "The files of the console.").answers(Media(OCTETS)),
     // Blobs.
     Route::new("POST", "/v1/blobs", RUN, "Stores the body as a blob.").takes(Bytes).json("StoredBlob"),
     Route::new("PUT", "/v1/blobs", RUN, "Stores the body as a blob.").takes(Bytes).json("StoredBlob"),

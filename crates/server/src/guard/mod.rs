@@ -152,7 +152,9 @@ fn check(shared: &Shared, request: &Request) -> Result<Caller, Refusal> {
     let host = check_host(&shared.hosts, request)?;
     let own_port = if shared.tls.is_some() { 443 } else { 80 };
     let host = host.map(|host| host.or_port(own_port));
-    check_site(&shared.hosts, host.as_ref(), request.headers())?;
+    if !opens_console(request) {
+        check_site(&shared.hosts, host.as_ref(), request.headers())?;
+    }
     let route = route(request);
     check_kind(request, route)?;
     let needs = match route {
@@ -207,6 +209,16 @@ fn check_host(hosts: &Hosts, request: &Request) -> Result<Option<HostPort>, Refu
         }
     }
     Ok(named)
+}
+
+/// Whether a user follows a link to the console. Pages of other sites may have such links: they cannot read the page
+/// that opens, and it does nothing until its user does.
+fn opens_console(request: &Request) -> bool {
+    let has = |name: &str, value: &str| request.headers().get(name).is_some_and(|found| found == value);
+    request.method() == Method::GET
+        && request.uri().path() == "/"
+        && has("sec-fetch-mode", "navigate")
+        && has("sec-fetch-dest", "document")
 }
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

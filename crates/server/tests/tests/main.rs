@@ -5,6 +5,7 @@
 mod support;
 mod access;
 mod aliases;
+mod console;
 mod datasets;
 mod depth;
 mod deriva;

@@ -1,0 +1,144 @@
+//! What changes while one looks, what is large, and what a user starts and stops.
+
+use anabranch_testkit::Browser;
+use serde_json::json;
+
+use super::fake::Fake;
+use super::samples::{self, COLUMNS, DATASET};
+use super::{WIDE, is_clean, shows, with_browser};
+
+/// No task of the page may take longer, however busy the machine is. A million elements would.
+const LONGEST_TASK_MS: f64 = 5_000.0;
+
+/// Notes the longest task of the page from now on.
+fn watch_tasks(browser: &mut Browser) {
+    browser.evaluate(
+        "window.longest = 0; new PerformanceObserver((list) => { for (const task of list.getEntries()) \
+         window.longest = Math.max(window.longest, task.duration); }).observe({ type: 'longtask', buffered: true }); true",
+    );
+}
+
+fn longest_task(browser: &mut Browser) -> f64 {
+    browser.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(window.longest))))").as_number().unwrap()
+}
+
+#[test]
+fn ten_thousand_runs_are_a_live_list() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/runs", fake.url), WIDE);
+        watch_tasks(browser);
+        browser.wait(&shows("10,000 runs"));
+        let lines = browser.wait("document.querySelectorAll('.list-line').length").as_number().unwrap();
+        assert!(lines < 100.0, "only lines that can be seen are elements: {lines}");
+        fake.tell("/v1/events", "run", json!({
+            "id": "018f3c2b000000-0001", "kind": "plan", "name": "fresh", "state": "running", "started_ms": 0,
+            "duration_ms": null, "degraded": 0, "failures": 0, "rows": null, "has_detail": false,
+        }));
+        let first = "document.querySelector('[data-at=\"0\"]').innerText";
+        browser.wait(&format!("{first}.includes('fresh') && {first}.includes('running')"));
+        fake.tell("/v1/events", "run", json!({
+            "id": "018f3c2b000000-0001", "kind": "plan", "name": "fresh", "state": "failed", "started_ms": 0,
+            "duration_ms": 31.5, "degraded": 0, "failures": 1, "rows": null, "has_detail": false,
+        }));
+        browser.wait(&format!("{first}.includes('31.5 ms') && {first}.includes('failed')"));
+        browser.evaluate("document.querySelector('.list').scrollTop = 1e9");
+        browser.wait("document.querySelector('[data-at=\"9999\"]')");
+        browser.evaluate(
+            "(() => { const state = document.querySelector('select[aria-label=\"All states\"]'); state.value = 'stopped'; \
+             state.dispatchEvent(new Event('change')); })()",
+        );
+        browser.wait("[...document.querySelectorAll('.list-line .chip')].every((chip) => chip.innerText === 'stopped')");
+        assert_eq!(browser.evaluate("location.hash"), "#/runs?state=stopped".into());
+        let longest = longest_task(browser);
+        assert!(longest < LONGEST_TASK_MS, "a task took {longest} ms");
+        is_clean(browser, &fake, "runs");
+    });
+}
+
+#[test]
+fn a_million_cells_fill_while_one_looks_and_can_be_stopped() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/datasets/{DATASET}", fake.url), WIDE);
+        watch_tasks(browser);
+        let waiting = "document.querySelector('[data-state=\"0\"]').innerText";
+        browser.wait(&format!("{waiting} === '613,500'"));
+        // A row of each state is where it should be, and the pointer tells.
+        browser.point(".grid-canvas", 1.0, 1.0);
+        browser.wait("document.querySelector('.readout').innerText.startsWith('row 0 · topic · ')");
+        let pixel = "[...document.querySelector('.grid-canvas').getContext('2d').getImageData(1, 1, 1, 1).data].join()";
+        let finished = "(() => { const hex = getComputedStyle(document.documentElement).getPropertyValue('--green').trim().slice(1); \
+                        return [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)).join() + ',255'; })()";
+        browser.evaluate("document.querySelector('[aria-label=\"zoom in\"]').click()");
+        browser.evaluate("document.querySelector('.grid-scroll').scrollTop = 0");
+        browser.wait(&format!("{pixel} === {finished}"));
+        // The first rows are run again, says an event.
+        let states = vec![1_u8; 1000 * COLUMNS.len()];
+        let mut progress = samples::progress("running", 43_000, 190.0);
+        progress["cells"] = json!({"from": 0, "states": data_encoding::BASE64.encode(&states)});
+        fake.tell(&format!("/v1/runs/{DATASET}/events"), "progress", progress);
+        browser.wait("document.querySelector('[data-state=\"1\"]').innerText === '17,000'");
+        browser.wait(&shows("43,000"));
+        // Zooming to the largest cells and back.
+        for label in ["zoom in", "zoom in", "zoom in", "fit", "zoom out"] {
+            browser.evaluate(&format!("document.querySelector('[aria-label={label:?}]').click()"));
+        }
+        browser.evaluate("document.querySelector('.grid-scroll').focus()");
+        browser.press("ArrowRight");
+        browser.press("ArrowRight");
+        browser.press("ArrowDown");
+        browser.wait("document.querySelector('.readout').innerText === 'row 1 · persona · running'");
+        let longest = longest_task(browser);
+        assert!(longest < LONGEST_TASK_MS, "a task took {longest} ms");
+
+        browser.click("button.danger");
+        browser.wait("document.querySelector('button.danger').innerText.startsWith('Really')");
+        browser.click("button.danger");
+        fake.posted(&format!("/v1/datasets/{DATASET}/cancel"));
+        fake.set_state("stopped");
+        fake.tell(&format!("/v1/runs/{DATASET}/events"), "stopping", json!({"calls_in_flight": 3}));
+        browser.wait(&shows("stopping"));
+        fake.tell(&format!("/v1/runs/{DATASET}/events"), "end", json!({"status": "stopped"}));
+        browser.wait("document.querySelector('main .chip').innerText === 'stopped' && !document.querySelector('button.danger')");
+        is_clean(browser, &fake, "dataset");
+    });
+}
+
+#[test]
+fn a_plan_is_tried_with_a_form_and_with_json() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/plans/feed", fake.url), WIDE);
+        browser.click("#parameter-limit");
+        browser.type_text("20");
+        browser.wait("document.querySelector('textarea').value.includes('\"limit\": 20')");
+        browser.evaluate(
+            "(() => { const text = document.querySelector('textarea'); const request = JSON.parse(text.value); \
+             request.param_overrides.country = 'NL'; text.value = JSON.stringify(request); text.dispatchEvent(new Event('input')); })()",
+        );
+        assert_eq!(browser.evaluate("document.querySelector('#parameter-country').value"), "NL".into());
+        browser.click("#try-deadline");
+        browser.type_text("150ms");
+        browser.press("Enter");
+        let sent = fake.posted("/v1/plans/feed/run");
+        assert_eq!(sent["body"], json!({"user_id": 1, "param_overrides": {"limit": 20, "country": "NL"}}));
+        assert_eq!(sent["headers"]["request-timeout"], "150ms");
+        browser.wait(&shows("degraded: 3 ledger entries"));
+        browser.wait(&shows("<b>bold</b> claims"));
+        assert_eq!(
+            browser.evaluate("document.querySelectorAll('[aria-label=Answer] tbody tr').length").to_json(),
+            "20"
+        );
+        is_clean(browser, &fake, "plan");
+        browser.evaluate("document.querySelector('.answer a').click()");
+        browser.wait(&shows("Failures and fallbacks"));
+        // What is not JSON is told and not sent.
+        browser.visit(&format!("{}/#/plans/feed", fake.url), WIDE);
+        browser.wait("document.querySelector('textarea')");
+        browser.evaluate(
+            "(() => { const text = document.querySelector('textarea'); text.value = '{'; text.dispatchEvent(new Event('input')); })()",
+        );
+        browser.wait("document.querySelector('.try [role=alert]').innerText.includes('JSON')");
+    });
+}

@@ -1,0 +1,209 @@
+//! The console in a real browser.
+
+mod fake;
+mod images;
+mod live;
+mod samples;
+mod sites;
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use anabranch_testkit::{Browser, View};
+
+use fake::Fake;
+use samples::{DATASET, run_id};
+
+const WIDE: View = View { width: 1440, dark: false };
+
+/// Tests that run at the same time take turns with one browser, which ends with the last of them.
+fn with_browser(work: impl FnOnce(&mut Browser)) {
+    static SHARED: Mutex<Weak<Mutex<Browser>>> = Mutex::new(Weak::new());
+    let browser = {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.upgrade().unwrap_or_else(|| {
+            let browser = Arc::new(Mutex::new(Browser::start()));
+            *shared = Arc::downgrade(&browser);
+            browser
+        })
+    };
+    work(&mut browser.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+/// An expression that is true once the page shows a text.
+fn shows(text: &str) -> String {
+    format!("document.getElementById('main').innerText.includes({text:?})")
+}
+
+/// Neither a complaint, nor a request to another server, nor markup out of data.
+fn is_clean(browser: &mut Browser, fake: &Fake, page: &str) {
+    assert_eq!(browser.complaints(), [] as [String; 0], "{page}");
+    for request in browser.requests() {
+        assert!(request.starts_with(&fake.url), "{page} asks for {request}");
+    }
+    assert_eq!(browser.evaluate("typeof window.harmed"), "undefined".into(), "{page}");
+    assert_eq!(browser.evaluate("document.querySelectorAll('main img, main b b').length").to_json(), "0");
+}
+
+/// Each page, and a text that it has.
+fn pages() -> [(String, &'static str); 11] {
+    let page = |path: &str, text| (path.to_owned(), text);
+    [
+        page("#/", "2 stored values are damaged"),
+        page("#/runs", "10,000 runs"),
+        page(&format!("#/runs/{}", run_id(7)), "Ledger: degraded parts of the answer"),
+        page(&format!("#/runs/{}", run_id(23)), "connection reset by peer <img src=x"),
+        page(&format!("#/runs/{DATASET}"), "Cells per second"),
+        page("#/plans", "5 plans"),
+        page("#/plans/feed", "128,400"),
+        page("#/recipes", "report.gz"),
+        page("#/recipes/report.gz", "evicted"),
+        page("#/datasets", "42,000 of 100,000"),
+        page(&format!("#/datasets/{DATASET}"), "no reply within 30 s"),
+    ]
+}
+
+#[test]
+fn every_page_shows_what_the_server_has() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        for view in [WIDE, View { width: 1440, dark: true }, View { width: 375, dark: false }] {
+            for (page, text) in pages() {
+                browser.visit(&format!("{}/{page}", fake.url), view);
+                browser.wait(&shows(text));
+                browser.wait("document.querySelector('h1').innerText");
+                is_clean(browser, &fake, &page);
+                let fits = browser.evaluate("document.documentElement.scrollWidth <= window.innerWidth");
+                assert_eq!(fits, true.into(), "{page} is wider than {view:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn the_page_is_as_light_as_the_system_until_it_is_switched() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        let ground = "getComputedStyle(document.body).backgroundColor";
+        browser.visit(&fake.url, View { width: 1440, dark: true });
+        assert_eq!(browser.evaluate(ground), "rgb(13, 17, 23)".into());
+        browser.look(WIDE);
+        assert_eq!(browser.evaluate(ground), "rgb(255, 255, 255)".into());
+        browser.press("t");
+        assert_eq!(browser.evaluate(ground), "rgb(13, 17, 23)".into());
+        browser.visit(&fake.url, WIDE);
+        assert_eq!(browser.evaluate(ground), "rgb(13, 17, 23)".into(), "it is remembered");
+        browser.click("#theme");
+        assert_eq!(browser.evaluate(ground), "rgb(255, 255, 255)".into());
+    });
+}
+
+#[test]
+fn a_run_shows_its_failures_before_everything_else() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/runs/{}", fake.url, run_id(7)), WIDE);
+        browser.wait("document.querySelector('.run-timeline .deadline')");
+        let titles = browser
+            .evaluate("[...document.querySelectorAll('main h2')].map((title) => title.innerText).join()");
+        assert_eq!(
+            titles,
+            "Failures and fallbacks,Ledger: degraded parts of the answer,Timeline,Graph,Request,Events"
+                .into()
+        );
+        let counts = "['.bar.fell_back', '.bar.failed', '.edge', '.timeout', '.deadline', '.lane'].map((part) => \
+                      document.querySelectorAll(`.run-timeline ${part}`).length).join()";
+        assert_eq!(browser.evaluate(counts), "1,1,9,1,1,13".into());
+        let graph = "['.node', '.wire', '.wire.path', '.node.bad', '.node.soft', '.node.gone'].map((part) => \
+                     document.querySelectorAll(`.graph ${part}`).length).join()";
+        assert_eq!(browser.evaluate(graph), "13,15,7,1,1,1".into());
+        // A timeout is drawn where it is: 20 ms behind the start, at the end of its bar.
+        let gap = "(() => { const lane = document.querySelector('.run-timeline [data-node=n2]'), bar = lane.querySelector('.bar'), \
+                   line = lane.querySelector('.timeout'); return Math.abs(+bar.getAttribute('x') + +bar.getAttribute('width') - line.getAttribute('x1')) < 2; })()";
+        assert_eq!(browser.evaluate(gap), true.into());
+        // The graph does not overlap itself.
+        let apart = "(() => { const boxes = [...document.querySelectorAll('.graph .node rect')].map((box) => box.getBoundingClientRect()); \
+                     return boxes.every((one, at) => boxes.slice(at + 1).every((other) => one.right < other.left || other.right < one.left \
+                     || one.bottom < other.top || other.bottom < one.top)); })()";
+        assert_eq!(browser.evaluate(apart), true.into());
+        is_clean(browser, &fake, "run");
+    });
+}
+
+#[test]
+fn the_console_can_be_used_without_a_mouse() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        browser.visit(&fake.url, WIDE);
+        browser.press("Tab");
+        assert_eq!(
+            browser.evaluate("document.activeElement.className"),
+            "skip".into(),
+            "the first link skips the menu"
+        );
+        browser.press("?");
+        browser.wait("document.getElementById('help').open");
+        browser.press("Escape");
+        browser.wait("!document.getElementById('help').open");
+        for (key, hash) in
+            [("r", "#/runs"), ("p", "#/plans"), ("c", "#/recipes"), ("d", "#/datasets"), ("o", "#/")]
+        {
+            browser.press("g");
+            browser.press(key);
+            browser.wait(&format!("location.hash === {hash:?}"));
+        }
+        browser.press("g");
+        browser.press("r");
+        browser.wait(&shows("10,000 runs"));
+        browser.press("j");
+        browser.press("ArrowDown");
+        browser.press("j");
+        browser.press("k");
+        browser.wait("document.querySelector('[data-at=\"1\"]').getAttribute('aria-selected') === 'true'");
+        let told = "document.getElementById(document.activeElement.getAttribute('aria-activedescendant')).dataset.at";
+        browser.wait(&format!("{told} === '1'"));
+        browser.press("Enter");
+        browser.wait(&format!("location.hash === '#/runs/{DATASET}'"));
+        browser.press("Escape");
+        browser.wait("location.hash === '#/runs'");
+        browser.press("/");
+        browser.wait("document.activeElement.type === 'search'");
+        browser.type_text("notify");
+        browser.wait(&shows("1,882 of 10,000 runs"));
+        browser.press("Escape");
+        browser.wait("document.activeElement.type !== 'search'");
+        browser.press("g");
+        browser.press("p");
+        browser.wait(&shows("5 plans"));
+        browser.press("j");
+        browser.press("j");
+        browser.press("Enter");
+        browser.wait("location.hash === '#/plans/home'");
+        is_clean(browser, &fake, "keys");
+    });
+}
+
+#[test]
+fn a_token_is_asked_for_and_leaves_the_address() {
+    let fake = Fake::start(Some("correct horse"));
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/plans", fake.url), WIDE);
+        browser.wait(&shows("anabranch token"));
+        browser.wait("document.activeElement.id === 'token'");
+        browser.type_text("wrong");
+        browser.press("Enter");
+        browser.wait(&shows("does not know this token"));
+        browser.wait("document.activeElement.id === 'token'");
+        browser.type_text("correct horse");
+        browser.press("Enter");
+        browser.wait(&shows("5 plans"));
+        browser.click("#sign-out");
+        browser.wait(&shows("anabranch token"));
+
+        browser.visit(&format!("{}/#token=correct%20horse&/datasets", fake.url), WIDE);
+        browser.wait(&shows("42,000 of 100,000"));
+        assert_eq!(browser.evaluate("location.hash"), "#/datasets".into());
+        let kept = "[sessionStorage.getItem('anabranch-token'), localStorage.length, document.cookie].join()";
+        assert_eq!(browser.evaluate(kept), "correct horse,0,".into(), "the tab has it, and nothing else");
+        is_clean(browser, &fake, "sign-in");
+    });
+}

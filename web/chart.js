@@ -1,0 +1,50 @@
+// Lines over time, for figures that arrive while one looks.
+
+import { h, s } from "./dom.js";
+
+const WIDTH = 520, HEIGHT = 120, SAMPLES_MOST = 600;
+
+/** A chart of one or more lines. `push(at, values)` adds a sample; old ones are thinned out, not dropped. */
+export class Chart {
+  constructor({ title, lines, format }) {
+    Object.assign(this, { lines, format, samples: [], waiting: false });
+    this.picture = s("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": title });
+    this.most = h("span", { class: "muted" });
+    this.values = lines.map((line) => h("b", null));
+    this.from = h("span");
+    this.to = h("span");
+    this.element = h("figure", { class: "chart-box" },
+      h("figcaption", null, h("h3", null, title), lines.map((line, at) => h("span", { class: `line-key ${line.kind}` }, line.name, " ", this.values[at])), h("span", { class: "grow" }), this.most),
+      this.picture, h("div", { class: "ends muted" }, this.from, this.to));
+  }
+
+  push(at, values) {
+    const last = this.samples.at(-1);
+    if (last && at < last.at) return;
+    this.samples.push({ at, values });
+    if (this.samples.length > SAMPLES_MOST) this.samples = this.samples.filter((_, number) => number % 2 === 0 || number === this.samples.length - 1);
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => { this.waiting = false; this.#draw(); });
+  }
+
+  #draw() {
+    const { samples } = this;
+    const known = samples.flatMap(({ values }) => values).filter((value) => value !== null && value !== undefined);
+    const most = Math.max(1e-9, ...known);
+    const first = samples[0].at, span = Math.max(1e-9, samples.at(-1).at - first);
+    const x = (at) => ((at - first) / span) * WIDTH, y = (value) => HEIGHT - 2 - (value / most) * (HEIGHT - 10);
+    const parts = [0.25, 0.5, 0.75].map((at) => s("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT * at, y2: HEIGHT * at }));
+    this.lines.forEach((line, number) => {
+      const points = samples.filter(({ values }) => values[number] !== null && values[number] !== undefined).map(({ at, values }) => `${x(at).toFixed(1)} ${y(values[number]).toFixed(1)}`);
+      if (!points.length) return;
+      if (line.area) parts.push(s("path", { class: `area ${line.kind}`, d: `M${points.join("L")}L${WIDTH} ${HEIGHT}L${points[0].split(" ")[0]} ${HEIGHT}Z` }));
+      parts.push(s("path", { class: `line ${line.kind}`, d: `M${points.join("L")}` }));
+    });
+    this.picture.replaceChildren(...parts);
+    this.most.textContent = `most ${this.format(most)}`;
+    this.values.forEach((value, number) => { value.textContent = this.format(samples.at(-1).values[number]); });
+    this.from.textContent = `${first.toFixed(0)} s`;
+    this.to.textContent = `${samples.at(-1).at.toFixed(0)} s`;
+  }
+}

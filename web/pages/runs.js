@@ -1,0 +1,70 @@
+// All runs, newest first, as they start and end.
+
+import { get, hear } from "../api.js";
+import { chip, count, exactly, h, link, moment, notice, time } from "../dom.js";
+import { List } from "../list.js";
+
+/** The server keeps as many. */
+const ROWS_MOST = 10_000, PAGE = 1000;
+const KINDS = ["plan", "recipe", "dataset"];
+const RUN_STATES = ["running", "complete", "degraded", "failed", "stopped"];
+
+export const runColumns = [
+  { head: "Run", width: "minmax(150px,2fr)", narrow: "minmax(0,1fr)", cell: (run) => h("a", { href: link("runs", run.id), tabindex: -1 }, run.name) },
+  { head: "Kind", width: "84px", opt: true, cell: (run) => h("span", { class: "muted" }, run.kind) },
+  { head: "State", width: "110px", cell: (run) => chip(run.state) },
+  { head: "Started", width: "160px", opt: true, cell: (run) => h("span", { title: exactly(run.started_ms), class: "muted" }, moment(run.started_ms)) },
+  { head: "Duration", width: "92px", num: true, cell: (run) => time(run.duration_ms) },
+  { head: "Degraded", width: "88px", num: true, opt: true, cell: (run) => mark(run.degraded, "warn") },
+  { head: "Failures", width: "80px", num: true, opt: true, cell: (run) => mark(run.failures, "bad") },
+  { head: "Rows", width: "92px", num: true, opt: true, cell: (run) => count(run.rows) },
+  { head: "Id", width: "176px", opt: true, cell: (run) => h("code", { class: "muted" }, run.id) },
+];
+
+const mark = (number, kind) => (number ? h("span", { class: kind }, count(number)) : h("span", { class: "muted" }, "0"));
+
+export async function show({ main, signal, query }) {
+  const runs = new Map();
+  const list = new List({ label: "Runs", columns: runColumns, key: (run) => run.id, open: (run) => link("runs", run.id), empty: "no runs match" });
+  const filter = { kind: query.get("kind") ?? "", state: query.get("state") ?? "", text: query.get("q") ?? "" };
+  const total = h("span", { class: "muted", role: "status", "aria-live": "polite" });
+  let planned = false;
+  const draw = () => {
+    planned = false;
+    const wanted = filter.text.toLowerCase();
+    const fits = (run) => (!filter.kind || run.kind === filter.kind) && (!filter.state || run.state === filter.state)
+      && (!wanted || run.name.toLowerCase().includes(wanted) || run.id.startsWith(wanted));
+    const all = [...runs.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
+    const shown = all.filter(fits);
+    total.textContent = shown.length === all.length ? `${count(all.length)} runs` : `${count(shown.length)} of ${count(all.length)} runs`;
+    list.set(shown);
+  };
+  const later = () => { if (!planned) { planned = true; setTimeout(draw, 120); } };
+  const change = (field) => (event) => {
+    filter[field] = event.target.value;
+    const now = new URLSearchParams(Object.entries({ kind: filter.kind, state: filter.state, q: filter.text }).filter(([, value]) => value));
+    history.replaceState(null, "", `#/runs${String(now) && `?${now}`}`);
+    draw();
+  };
+  const choice = (field, label, values) => h("select", { "aria-label": label, onchange: change(field) }, h("option", { value: "" }, label),
+    values.map((value) => h("option", { value, selected: filter[field] === value }, value)));
+  main.append(h("div", { class: "head" }, h("h1", null, "Runs"), h("span", { class: "grow" }), total),
+    h("div", { class: "bar-row" },
+      h("input", { type: "search", placeholder: "Filter by name or id  /", "aria-label": "Filter by name or id", value: filter.text, oninput: change("text") }),
+      choice("kind", "All kinds", KINDS), choice("state", "All states", RUN_STATES)), list.element);
+
+  const take = (run) => {
+    runs.set(run.id, run);
+    if (runs.size > ROWS_MOST) runs.delete([...runs.keys()].reduce((least, id) => (id < least ? id : least)));
+  };
+  // Events first, so that no run is missed between the list and them.
+  hear("/v1/events", signal, (event, run) => { if (event === "run") { take(run); later(); } });
+  let before = null;
+  do {
+    const page = await get(`/v1/runs?limit=${PAGE}${before ? `&before=${encodeURIComponent(before)}` : ""}`, signal);
+    for (const run of page.runs) if (!runs.has(run.id)) take(run);
+    before = page.next;
+    draw();
+  } while (before && runs.size < ROWS_MOST);
+  if (!runs.size) list.element.before(notice("", "No runs yet. Run a plan, a recipe or a dataset on this server and it appears here."));
+}
