@@ -6,11 +6,12 @@ mod plans;
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use anabranch_content::Store;
 use anabranch_engine::Engine;
 use anabranch_recipe::{Error, Executor, Functions};
-use anabranch_server::{Access, Service, Tls, TokenFiles};
+use anabranch_server::{Access, Plans, Service, Tls, TokenFiles};
 use clap::Args;
 use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
@@ -69,16 +70,27 @@ pub(crate) struct Serve {
 
 impl Serve {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let config = self.config.resolve(&self.data, &self.options, &self.sources)?;
+        let config = self.settings()?;
         if self.print_config {
             return out::data(&config.text());
         }
         let runtime =
             wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(config.threads))?;
-        wait::on(&runtime, Box::pin(self.serve(config)))
+        wait::on(&runtime, Box::pin(self.serve(config, stopped, |_| std::future::pending())))
     }
 
-    async fn serve(self, config: ServeConfig) -> Result<(), Failure> {
+    /// Serves until `stopped` says so, while `meanwhile` does what it likes with the server's address; it is dropped at
+    /// the end.
+    pub(crate) async fn serve<M, S>(
+        self,
+        config: ServeConfig,
+        stopped: impl FnOnce() -> Result<S, Failure>,
+        meanwhile: impl FnOnce(SocketAddr) -> M,
+    ) -> Result<(), Failure>
+    where
+        M: Future<Output = ()>,
+        S: Future<Output = ()>,
+    {
         raise_file_limit();
         let data = config.data.clone();
         let executor = open(&config).await?;
@@ -89,21 +101,10 @@ impl Serve {
         let socket = recipe::bind(&data)
             .inspect_err(|error| warn!(%error, "no socket in the store's folder: local commands use TCP"))
             .ok();
-        let service = service(&config, &executor, address)?;
+        let service = self.with_parts(service(&config, &executor, address)?, &data, plans.clone())?;
         // Before anybody is told the address: a signal that comes right afterwards must be heard.
-        let stopped = stopped()?;
+        let stopped = stopped()?.shared();
         announce(&config, &executor, address)?;
-
-        let runs = open_runs(&data, executor.engine())?;
-        let jobs = self.datasets.open(&data, executor.engine(), &runs)?;
-        let mut service = service.with_runs(runs);
-        if let Some(jobs) = jobs {
-            service = service.with_datasets(jobs);
-        }
-        if let Some(plans) = plans.clone() {
-            service = service.with_plans(plans);
-        }
-        let stopped = stopped.shared();
         let local = async {
             match socket {
                 Some(socket) => service.serve_local(socket, stopped.clone()).await.cut,
@@ -111,10 +112,15 @@ impl Serve {
             }
         };
         let all = async { tokio::join!(service.serve(listener, service.router(), stopped.clone()), local) };
+        let meanwhile = async {
+            meanwhile(reachable(address)).await;
+            std::future::pending().await
+        };
         let (served, cut) = tokio::select! {
             served = all => served,
             () = plans::reload_on_hangup(plans) => unreachable!("it never ends"),
             () = service.count_engine_events() => unreachable!("it counts for as long as the server runs"),
+            () = meanwhile => unreachable!("it waits for the end"),
         };
         // The next owner replaces a socket that cannot be removed.
         let _ = recipe::remove(&data);
@@ -124,6 +130,23 @@ impl Serve {
             cut => warn!(cut, "shut down, and cut connections with calls under way"),
         }
         self.options.check(&executor.store().stats().health)
+    }
+
+    /// The settings: flags, environment and project file together.
+    pub(crate) fn settings(&self) -> Result<ServeConfig, Failure> {
+        self.config.resolve(&self.data, &self.options, &self.sources)
+    }
+
+    /// The service with its runs, dataset jobs and plans.
+    fn with_parts(&self, service: Service, data: &Path, plans: Option<Plans>) -> Result<Service, Failure> {
+        let engine = service.executor().engine().clone();
+        let runs = open_runs(data, &engine)?;
+        let jobs = self.datasets.open(data, &engine, &runs)?;
+        let service = service.with_runs(runs).with_datasets(jobs);
+        Ok(match plans {
+            Some(plans) => service.with_plans(plans),
+            None => service,
+        })
     }
 }
 

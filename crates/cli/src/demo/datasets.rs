@@ -1,4 +1,4 @@
-//! The part of the demonstration about datasets: 200 rows on the offline demo model, some of whose calls fail.
+//! The part of the demonstration about datasets: 500 rows on the offline demo model, some of whose calls fail.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::dataset::{Pace, Records, errors_table};
 use crate::failure::Failure;
 use crate::out;
 
-const CONFIG: &str =
+pub(super) const CONFIG: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/datasets/support_tickets.yaml"));
-const ROWS: u64 = 200;
+pub(super) const ROWS: u64 = 500;
 /// Records that are shown.
 const SHOWN: u64 = 2;
 /// The demo model answers as a quick server would, and fails now and then. Nothing is retried, so that there is

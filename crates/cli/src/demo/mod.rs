@@ -1,6 +1,7 @@
 //! `anabranch demo`: an example feed on embedded data and what ran in parallel, recipes that are computed
-//! once, and a dataset on an offline model.
+//! once, a dataset on an offline model, and a server whose console shows all of it.
 
+mod console;
 mod datasets;
 mod recipes;
 
@@ -23,6 +24,7 @@ use crate::failure::Failure;
 use crate::out;
 use crate::plan::{ledger, table};
 use crate::wait;
+use console::Afterwards;
 
 macro_rules! example {
     ($path:literal) => {
@@ -52,19 +54,17 @@ const TIME: Duration = Duration::from_secs(60);
 /// Characters of a bar that is as long as the run.
 const BAR: usize = 56;
 
-const EXPLAIN: &str = "\
-What will be fetched, node by node: cargo run --release -- plan explain feed \\
-  --project examples/plans/anabranch.toml
-";
-
 /// Runs an example feed.
 #[derive(Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Demo {
-    /// Where to write the timeline; a file in the system's folder for temporary ones if not given. The dataset goes into
-    /// a folder of the same name beside it.
+    /// Where to write the timeline; a file in a new folder for temporary files if not given. The dataset and the server's
+    /// files go into a folder of the same name beside it.
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
+    /// Ends once everything was shown, instead of serving the console until Ctrl-C.
+    #[arg(long)]
+    exit: bool,
     /// Whose feed: 1 to 60.
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=60))]
     user: i64,
@@ -78,15 +78,21 @@ struct Ran {
 
 impl Demo {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        wait::here(Box::pin(self.show()))
+        let afterwards = if self.exit { Afterwards::Exit } else { Afterwards::Serve };
+        let user = self.user;
+        let folder = wait::here(Box::pin(self.show()))?;
+        let runtime = wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(2))?;
+        wait::on(&runtime, Box::pin(console::serve(&folder, user, afterwards)))
     }
 
-    async fn show(self) -> Result<(), Failure> {
+    /// Shows all that needs no server. The answer is the folder of its files.
+    async fn show(self) -> Result<PathBuf, Failure> {
         let engine = engine(&[])?;
         let plan = engine.compile(&unhurried()?, &PathBuf::new())?;
         let together = run(&engine, &plan, self.user, Order::Parallel).await?;
         let one_by_one = run(&engine, &plan, self.user, Order::Sequential).await?;
-        let file = self.out.unwrap_or_else(|| std::env::temp_dir().join("anabranch-demo.html"));
+        let file = self.out.map_or_else(new_file, Ok)?;
+        let folder = file.with_extension("");
         out::file(&file, &together.trace.html())?;
 
         let mut text = format!(
@@ -98,11 +104,32 @@ impl Demo {
         text.push_str(&story(&plan, &together, &one_by_one));
         text.push_str(&stalled(self.user, &together).await?);
         text.push_str(&recipes::told().await?);
-        text.push_str(&datasets::told(&file.with_extension("")).await?);
+        text.push_str(&datasets::told(&folder).await?);
         text.push_str(&format!("\nThe timeline, to zoom into: {}\n", file.display()));
-        text.push_str(EXPLAIN);
-        out::data(&text)
+        text.push_str(&explain_command());
+        out::data(&text)?;
+        Ok(folder)
     }
+}
+
+/// A file in a new folder that only this user can read: a name that others know could be a link of theirs.
+fn new_file() -> Result<PathBuf, Failure> {
+    use std::hash::{BuildHasher as _, RandomState};
+    use std::os::unix::fs::DirBuilderExt as _;
+    let folder = std::env::temp_dir().join(format!("anabranch-demo-{:016x}", RandomState::new().hash_one(0)));
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
+    made.map_err(|error| Failure::of(format!("cannot make {}: {error}", folder.display())))?;
+    Ok(folder.join("feed.html"))
+}
+
+/// How the plan is explained, by the command that the reader has.
+fn explain_command() -> String {
+    let program = std::env::args().next().unwrap_or_default();
+    let by_cargo = program.contains("target/");
+    let program = if by_cargo { "cargo run --release --" } else { "anabranch" };
+    format!(
+        "What will be fetched, node by node: {program} plan explain feed \\\n  --project examples/plans/anabranch.toml\n"
+    )
 }
 
 /// The same feed while nothing comes back of one kind of read.

@@ -17,28 +17,24 @@ use crate::failure::Failure;
 #[derive(Args)]
 #[command(next_help_heading = "Datasets")]
 pub(crate) struct DatasetOptions {
-    /// Builds datasets that clients submit (POST /v1/datasets), in the folder `datasets` of the store. Jobs that have
-    /// not ended are continued at the next start.
-    #[arg(long)]
-    datasets: bool,
     /// The file with `model_configs` and `providers` of all jobs. Without it only the demo model answers.
-    #[arg(long, value_name = "MODELS.yaml", requires = "datasets")]
+    #[arg(long, value_name = "MODELS.yaml")]
     dataset_models: Option<PathBuf>,
     /// A folder that seeds of jobs may be read from; repeatable. Without it a job may read no file.
-    #[arg(long, value_name = "DIR", requires = "datasets")]
+    #[arg(long, value_name = "DIR")]
     dataset_files: Vec<PathBuf>,
     /// The most builds at a time; more wait in order.
-    #[arg(long, value_name = "N", requires = "datasets", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     dataset_builds: u16,
     /// No job is accepted while the files of all jobs take more than this.
-    #[arg(long, value_name = "SIZE", requires = "datasets", default_value = "64GiB", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "64GiB", value_parser = size::parse)]
     dataset_disk: u64,
     /// Jobs may have custom columns, remote validators, models and providers of their own. They run commands and contact
     /// servers with the rights of this server.
-    #[arg(long, requires = "datasets")]
+    #[arg(long)]
     dataset_allow_custom: bool,
     /// A PEM file with certificates that are trusted beside the system's, for servers of models.
-    #[arg(long, value_name = "FILE", requires = "datasets")]
+    #[arg(long, value_name = "FILE")]
     dataset_ca_file: Option<PathBuf>,
 }
 
@@ -80,9 +76,8 @@ impl DatasetOptions {
             ..DatasetSettings::new(data.join("datasets"))
         };
         let folder = settings.folder.clone();
-        let datasets = Datasets::open(settings, engine, client, runs).map_err(|error| {
+        Datasets::open(settings, engine, client, runs).map_err(|error| {
             Failure::of(format!("the datasets in {} cannot be read: {error}", folder.display()))
-        })?;
-        Ok(Some(datasets))
+        })
     }
 }

@@ -9,7 +9,7 @@ fn the_demo_shows_parallel_branches() {
     let folder = scratch("demo");
     let file = folder.join("feed.html");
     let _ = std::fs::remove_file(&file);
-    let said = in_folder(&folder, &["demo", "--out", file.to_str().unwrap()], "");
+    let said = in_folder(&folder, &["demo", "--exit", "--out", file.to_str().unwrap()], "");
     assert_eq!(said.code, 0, "{}", said.shown());
     let page = std::fs::read_to_string(&file).unwrap();
     assert!(page.contains("more_details (lookup)"));
@@ -43,6 +43,15 @@ fn the_demo_shows_parallel_branches() {
     let told = |start: &str| recipes.lines().any(|line| line.starts_with(start));
     assert!(told("  first  computed, with 7 recipes ") && told("  again  memo: "), "{recipes}");
     check_dataset(&said.stdout, &folder);
+    let (_, console) = said.stdout.split_once("\nThe same once more on a server").unwrap();
+    assert!(console.contains("  open    http://127.0.0.1:") && console.contains("/#token="), "{console}");
+    // What the console showed is on disk.
+    let said = in_folder(&folder, &["runs", "--data", "feed/store", "--json"], "");
+    let is_degraded = |line: &str| {
+        let run: serde_json::Value = serde_json::from_str(line).unwrap();
+        run["name"] == "feed_stalled" && run["state"] == "degraded"
+    };
+    assert!(said.stdout.lines().any(is_degraded), "{}", said.shown());
 }
 
 /// The dataset: its first rows, the failed cells, and its files.
@@ -51,7 +60,7 @@ fn check_dataset(stdout: &str, folder: &std::path::Path) {
     let (records, rest) = dataset.split_once("\n  progress  ").unwrap();
     expect![[r#"
         columns by rows of samplers, templates and model calls, each cell started as soon as it can be.
-        200 support tickets from the offline demo model, which makes its texts up. The first 2:
+        500 support tickets from the offline demo model, which makes its texts up. The first 2:
 
           row 0
             ticket_id: T-A44A83B7
@@ -95,7 +104,7 @@ fn check_dataset(stdout: &str, folder: &std::path::Path) {
     "#]]
     .assert_eq(records);
     let (progress, rest) = rest.split_once('\n').unwrap();
-    assert!(progress.starts_with("200 of 200 rows, ") && progress.contains(" failed, "), "{progress}");
+    assert!(progress.starts_with("500 of 500 rows, ") && progress.contains(" failed, "), "{progress}");
     let told =
         |start: &str, end: &str| rest.lines().any(|line| line.starts_with(start) && line.contains(end));
     assert!(told("  built     ", " of the demo model"), "{rest}");

@@ -22,12 +22,10 @@ type Asked<T> = Result<Query<T>, QueryRejection>;
 type Named = Result<Path<String>, PathRejection>;
 
 fn datasets(shared: &Shared) -> Result<&Datasets, Failure> {
-    shared.datasets.as_ref().ok_or_else(|| {
-        Failure::new(
-            Code::Unimplemented,
-            "this server builds no datasets; start it with `anabranch serve --datasets`",
-        )
-    })
+    shared
+        .datasets
+        .as_ref()
+        .ok_or_else(|| Failure::new(Code::Unimplemented, "this server builds no datasets"))
 }
 
 fn id(path: Named) -> Result<RunId, Failure> {
