@@ -7,6 +7,7 @@ mod build;
 mod capture;
 mod check;
 mod check_project;
+mod clients;
 mod damage;
 mod dataset;
 mod dataset_build;

@@ -1,0 +1,84 @@
+//! The clients in `examples/clients`, each in its own language, where that is installed.
+
+use std::path::Path;
+use std::process::Command;
+
+use expect_test::expect;
+
+use crate::binary::{patient_examples, root, scratch};
+use crate::recipe_served::Server;
+
+/// Whether a program is on the path; a test without it says that it was skipped.
+#[allow(clippy::print_stderr, reason = "a skipped test says so")]
+fn is_installed(program: &str, version: &str) -> bool {
+    let found = Command::new(program).arg(version).output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("skipped: `{program}` is not installed");
+    }
+    found
+}
+
+/// Runs a client against a server with the example plans: it prints the rows of a plan and the events of a dataset.
+fn check(test: &str, program: &str, arguments: &[&str]) {
+    let folder = scratch(test);
+    // What an earlier run left would be continued.
+    let _ = std::fs::remove_dir_all(folder.join("store"));
+    let project = patient_examples().join("anabranch.toml");
+    let options = ["--project", project.to_str().unwrap(), "--data", "store", "--token-file", "token"];
+    let server = Server::begin_with(&folder, &options);
+    let token = folder.join("token");
+    let mut command = Command::new(program);
+    let output = command.args(arguments).arg(&server.url).arg(&token).current_dir(&folder).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    // How often progress is told depends on the time.
+    let lines: Vec<&str> = said.lines().filter(|line| !line.contains("progress")).collect();
+    expect![[r#"
+        posts: 1301 4304 1302 5502 5904 4202 4303 4203 2504 5902
+        event: start
+        event: errors
+        event: end"#]]
+    .assert_eq(&lines.join("\n"));
+}
+
+fn client(name: &str) -> String {
+    root().join("examples/clients").join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn python() {
+    if is_installed("python3", "--version") {
+        check("client_python", "python3", &[&client("client.py")]);
+    }
+}
+
+/// Compiled without its types: those of Node are not installed.
+#[test]
+fn typescript() {
+    let folder = scratch("client_typescript");
+    std::fs::write(folder.join("package.json"), r#"{"type": "module"}"#).unwrap();
+    let options = ["--noCheck", "--target", "es2022", "--module", "nodenext", "--outDir", "."];
+    let source = client("client.ts");
+    let told = anabranch_testkit::tsc(env!("CARGO_TARGET_TMPDIR"), &folder, &[&options[..], &[&source]].concat());
+    assert!(told.is_empty(), "{told:?}");
+    let compiled = folder.join("client.js");
+    std::fs::rename(&compiled, folder.join("client.mjs")).unwrap();
+    check("client_typescript", "node", &["client.mjs"]);
+}
+
+#[test]
+fn go() {
+    if is_installed("go", "version") {
+        check("client_go", "go", &["run", &client("client.go")]);
+    }
+}
+
+/// They are short enough to read before lunch.
+#[test]
+fn clients_are_short() {
+    for name in ["client.py", "client.ts", "client.go"] {
+        let text = std::fs::read_to_string(Path::new(&client(name))).unwrap();
+        let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+        assert!(lines <= 35, "{name} has {lines} lines");
+    }
+}
