@@ -21,6 +21,7 @@ mod service;
 mod serve;
 mod local;
 mod client;
+pub mod decoders;
 #[cfg(test)]
 mod allocated;
 
