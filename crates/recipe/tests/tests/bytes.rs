@@ -29,11 +29,11 @@ fn recipe(number: u64) -> Recipe {
 /// Puts recipes with one input and two parameters each, and checks the bytes per recipe that the closed store has.
 async fn check(name: &str, put: impl AsyncFn(&Executor, u64)) {
     let folder = std::env::temp_dir().join(format!("anabranch-recipe-bytes-{name}-{}", std::process::id()));
-    let executor = Executor::open(&folder, Functions::builtin()).unwrap();
+    let executor = Executor::open(&folder, Functions::builtin()).await.unwrap();
     let (executor_ref, put) = (&executor, &put);
     let puts = futures_util::stream::iter(0..COUNT).map(|number| put(executor_ref, number));
     puts.buffer_unordered(1024).collect::<()>().await;
-    executor.close().await.unwrap();
+    executor.store().clone().close().await.unwrap();
     let each = bytes_in(&folder) / COUNT;
     std::fs::remove_dir_all(&folder).unwrap();
     println!("{name}: {each} bytes per recipe");
