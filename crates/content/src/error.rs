@@ -35,8 +35,8 @@ pub enum Error {
     /// again.
     #[error("the log can no longer be written; close the store and open it again")]
     Broken(#[source] Box<Error>),
-    /// The index is damaged. No data is lost: the index is rebuilt from the log when the store is opened again.
-    #[error("the index is damaged ({what}); open the store again to rebuild it from the log")]
+    /// The index is damaged. No data is lost: the index is being rebuilt from the log.
+    #[error("the index is damaged ({what}) and is being rebuilt from the log; try again")]
     Index {
         /// The damage that was found.
         what: String,

@@ -47,7 +47,8 @@ impl Theirs {
         bytes
     }
 
-    /// The recipe with these bytes; nothing if there is none, or one with other than text parameters.
+    /// The recipe with these bytes; nothing if there is none, or one with other than text parameters. Deriva sorts
+    /// parameters by name, so bytes in which they are not sorted are not its encoding.
     pub fn decode(bytes: &[u8]) -> Option<Theirs> {
         let mut rest = bytes;
         let function = FunctionId::new(take_text(&mut rest)?, take_text(&mut rest)?);
@@ -59,7 +60,8 @@ impl Theirs {
         for _ in 0..take_number(&mut rest)? {
             let name = take_text(&mut rest)?;
             let tag = take(&mut rest, 4)?;
-            if tag != TEXT.to_le_bytes() {
+            let is_sorted = params.last_key_value().is_none_or(|(last, _)| *last < name);
+            if tag != TEXT.to_le_bytes() || !is_sorted {
                 return None;
             }
             params.insert(name, take_text(&mut rest)?);

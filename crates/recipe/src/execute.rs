@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Inner;
 use crate::function::{Fault, Function};
-use crate::recipe::{FunctionId, Params, Recipe};
+use crate::recipe::{self, CONTEXT, FunctionId, Params};
 use crate::registry;
 use crate::value::{Computed, Origin, StoredValue};
 
@@ -59,12 +59,11 @@ impl Stage {
 
     /// The address of the same recipe on the values of its inputs. Two recipes whose inputs have equal values share it.
     fn on_values(&self, inputs: &[StoredValue]) -> Option<Address> {
-        let recipe = Recipe {
-            function: self.function.signature().id.clone(),
-            inputs: inputs.iter().map(|input| input.output).collect(),
-            params: self.params.as_deref().cloned().unwrap_or_default(),
-        };
-        recipe.address().ok()
+        let none = Params::new();
+        let params = self.params.as_deref().unwrap_or(&none);
+        let outputs = inputs.iter().map(|input| &input.output);
+        let encoding = recipe::encode(&self.function.signature().id, outputs, params).ok()?;
+        Some(Address::derive(CONTEXT, &encoding))
     }
 }
 

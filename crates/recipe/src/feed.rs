@@ -64,6 +64,11 @@ impl Feed {
         self.reader.is_some()
     }
 
+    /// True if nothing of it was read yet and one read brings it all.
+    pub(crate) fn is_small(&self) -> bool {
+        !self.is_done && self.value.size <= SMALL as u64
+    }
+
     fn push(&mut self, bytes: Bytes) {
         self.ready_bytes += bytes.len();
         if !bytes.is_empty() {
@@ -89,6 +94,9 @@ impl Feed {
     /// Reads on: at least one piece, and no more once `ahead` bytes are there.
     pub(crate) async fn fill(&mut self, inner: &Inner, ahead: usize) -> Result<(), Error> {
         let address = self.value.output;
+        if self.is_done {
+            return Ok(());
+        }
         if self.value.size <= SMALL as u64 {
             let bytes = inner.store.get(&address).await?.ok_or(StoreError::Missing { address })?;
             self.push(bytes);

@@ -92,6 +92,7 @@ mod invalidate;
 mod deriva;
 mod blocking;
 mod file;
+pub mod decoders;
 
 pub use anabranch_content::{Address, Value};
 pub use anabranch_text::{Problem, Problems};

@@ -94,18 +94,15 @@ impl Recipe {
 
     /// The recipe's one encoding.
     pub fn encode(&self) -> Result<Vec<u8>, Malformed> {
-        self.function.check()?;
-        self.params.iter().try_for_each(|(name, value)| check_param(name, value))?;
-        let described = Value::List(vec![
-            Value::Text(self.function.name.clone()),
-            Value::Text(self.function.version.clone()),
-            Value::List(self.inputs.iter().copied().map(Value::Address).collect()),
-            Value::Map(self.params.clone()),
-        ]);
-        described.encode().map_err(|_| Malformed(TOO_DEEP.to_owned()))
+        encode(&self.function, self.inputs.iter(), &self.params)
     }
 
-    /// The recipe that has this encoding.
+    fn check(&self) -> Result<(), Malformed> {
+        self.function.check()?;
+        self.params.iter().try_for_each(|(name, value)| check_param(name, value))
+    }
+
+    /// The recipe that has this encoding. Encodings that [`Recipe::encode`] does not make are refused.
     pub fn decode(encoding: &[u8]) -> Result<Recipe, Malformed> {
         let broken = || Malformed("not the encoding of a recipe".to_owned());
         let value = Value::decode(encoding).map_err(|_| broken())?;
@@ -120,8 +117,44 @@ impl Recipe {
             _ => Err(broken()),
         };
         let inputs = inputs.into_iter().map(address).collect::<Result<_, _>>()?;
-        Ok(Recipe { function: FunctionId { name, version }, inputs, params })
+        let recipe = Recipe { function: FunctionId { name, version }, inputs, params };
+        recipe.check()?;
+        Ok(recipe)
     }
+}
+
+/// The one encoding of a recipe with these parts, written without a tree of values: it is made for every recipe that is
+/// added, and for every one whose inputs are computed.
+pub(crate) fn encode<'a>(
+    function: &FunctionId,
+    inputs: impl ExactSizeIterator<Item = &'a Address>,
+    params: &Params,
+) -> Result<Vec<u8>, Malformed> {
+    function.check()?;
+    params.iter().try_for_each(|(name, value)| check_param(name, value))?;
+    let texts = function.name.len() + function.version.len();
+    let mut out = Vec::with_capacity(FRONT.len() + texts + 36 + inputs.len() * ADDRESS_LEN);
+    out.extend_from_slice(FRONT);
+    for text in [&function.name, &function.version] {
+        out.push(TEXT);
+        out.extend_from_slice(&(text.len() as u64).to_be_bytes());
+        out.extend_from_slice(text.as_bytes());
+    }
+    out.push(LIST);
+    out.extend_from_slice(&(inputs.len() as u64).to_be_bytes());
+    for input in inputs {
+        out.push(ADDRESS);
+        out.extend_from_slice(input.as_bytes());
+    }
+    if params.is_empty() {
+        out.extend_from_slice(NO_PARAMS);
+        return Ok(out);
+    }
+    // In a list, as they are in the recipe's: a value of the encoding is only so deep.
+    let listed = Value::List(vec![Value::Map(params.clone())]).encode();
+    let listed = listed.map_err(|_| Malformed(TOO_DEEP.to_owned()))?;
+    out.extend_from_slice(&listed[FRONT.len()..]);
+    Ok(out)
 }
 
 /// What an encoding says beside the addresses that are read, which are known from elsewhere.
@@ -131,21 +164,29 @@ pub(crate) struct Skimmed<'a> {
     pub params: Params,
 }
 
-/// Reads an encoding with so many inputs, without looking at those.
+/// Reads a canonical encoding that has so many addresses in it, and accepts the same ones as [`Recipe::decode`]. The
+/// addresses themselves are not read.
 pub(crate) fn skim(encoding: &[u8], inputs: usize) -> Option<Skimmed<'_>> {
     let mut rest = encoding.strip_prefix(FRONT)?;
     let name = skim_text(&mut rest)?;
     let version = skim_text(&mut rest)?;
-    let (count, _) = rest.strip_prefix(&[LIST])?.split_first_chunk::<8>()?;
+    check_id(name, version).ok()?;
+    let (count, list) = rest.strip_prefix(&[LIST])?.split_first_chunk::<8>()?;
     if u64::from_be_bytes(*count) != inputs as u64 {
         return None;
     }
-    let params = rest.get(9 + 33 * inputs..)?;
+    let (inputs, params) = list.split_at_checked(inputs.checked_mul(ADDRESS_LEN)?)?;
+    if inputs.chunks_exact(ADDRESS_LEN).any(|input| input[0] != ADDRESS) {
+        return None;
+    }
     if params == NO_PARAMS {
         return Some(Skimmed { name, version, params: Params::new() });
     }
     match Value::decode(&[&[VERSION], params].concat()) {
-        Ok(Value::Map(params)) => Some(Skimmed { name, version, params }),
+        Ok(Value::Map(params)) => {
+            params.iter().try_for_each(|(name, value)| check_param(name, value)).ok()?;
+            Some(Skimmed { name, version, params })
+        }
         _ => None,
     }
 }
@@ -157,10 +198,14 @@ fn skim_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     str::from_utf8(text).ok()
 }
 
-/// The encoding's version, and how it marks text and lists.
+/// The encoding's version, and how it marks text, addresses and lists.
 const VERSION: u8 = 1;
 const TEXT: u8 = 5;
+const ADDRESS: u8 = 7;
 const LIST: u8 = 8;
+
+/// The length of an address in the encoding, with its mark.
+const ADDRESS_LEN: usize = 33;
 
 /// How the encoding of a recipe begins: the version, a list, of four.
 const FRONT: &[u8] = &[VERSION, 8, 0, 0, 0, 0, 0, 0, 0, 4];
@@ -176,17 +221,21 @@ const NAME_MOST: usize = 255;
 impl FunctionId {
     /// Whether it can name a function.
     pub fn check(&self) -> Result<(), Malformed> {
-        for (what, text) in [("name", &self.name), ("version", &self.version)] {
-            if text.is_empty() || text.len() > NAME_MOST || text.chars().any(char::is_control) {
-                return Err(Malformed(format!(
-                    "{text:?} is not a function's {what}: 1 to {NAME_MOST} bytes without control characters"
-                )));
-            }
+        check_id(&self.name, &self.version)
+    }
+}
+
+fn check_id(name: &str, version: &str) -> Result<(), Malformed> {
+    for (what, text) in [("name", name), ("version", version)] {
+        if text.is_empty() || text.len() > NAME_MOST || text.chars().any(char::is_control) {
+            return Err(Malformed(format!(
+                "{text:?} is not a function's {what}: 1 to {NAME_MOST} bytes without control characters"
+            )));
         }
-        match self.name.contains('/') {
-            true => Err(Malformed(format!("{:?} is not a function's name: it has a `/`", self.name))),
-            false => Ok(()),
-        }
+    }
+    match name.contains('/') {
+        true => Err(Malformed(format!("{name:?} is not a function's name: it has a `/`"))),
+        false => Ok(()),
     }
 }
 

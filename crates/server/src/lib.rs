@@ -34,6 +34,7 @@ mod service;
 mod serve;
 mod local;
 mod client;
+pub mod decoders;
 #[cfg(test)]
 mod allocated;
 

@@ -64,6 +64,7 @@ fn health_json(health: &Health) -> Json {
     json!({
         "fine": health.is_fine(), "lost": health.lost, "damaged": health.damaged,
         "diverged": health.diverged, "failures": health.failures,
-        "index_damaged": health.index_damaged, "over_quota": health.over_quota,
+        "index_damaged": health.index_damaged, "index_rebuilt": health.index_rebuilt,
+        "over_quota": health.over_quota,
     })
 }

@@ -171,7 +171,7 @@ fn status_has_a_row_for_health() {
     assert_eq!((said.code, row(&said).as_str()), (0, "health     fine"), "it was told");
     let said = recipe(&folder, "status --json");
     let status: Json = serde_json::from_str(&said.stdout).unwrap();
-    let fine = r#"{"damaged":0,"diverged":0,"failures":0,"fine":true,"index_damaged":false,"lost":0,"over_quota":false}"#;
+    let fine = r#"{"damaged":0,"diverged":0,"failures":0,"fine":true,"index_damaged":false,"index_rebuilt":0,"lost":0,"over_quota":false}"#;
     assert_eq!(status["health"].to_string(), fine);
 }
 
@@ -182,7 +182,7 @@ fn a_server_tells_of_losses_and_exits_with_3() {
     let said = recipe(&folder, "status --json");
     assert_eq!(said.code, 0, "the server's losses are the server's to report: {}", said.shown());
     let status: Json = serde_json::from_str(&said.stdout).unwrap();
-    let lost = r#"{"damaged":0,"diverged":0,"failures":0,"fine":false,"index_damaged":false,"lost":1,"over_quota":false}"#;
+    let lost = r#"{"damaged":0,"diverged":0,"failures":0,"fine":false,"index_damaged":false,"index_rebuilt":0,"lost":1,"over_quota":false}"#;
     assert_eq!(status["health"].to_string(), lost);
     let token = fs::read_to_string(folder.join(".anabranch/token")).unwrap();
     assert_eq!(http_status(&server.url, token.trim())["health"].to_string(), lost);

@@ -194,6 +194,36 @@ impl Index {
         }
     }
 
+    /// The log position up to which changes were applied; `None` for an empty index.
+    pub(crate) fn applied(&self) -> Option<Position> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner).applied
+    }
+
+    /// An empty index in the same folder, to take the place of this one by [`Index::replace`]. Once it writes its first
+    /// run, the files of this index are removed; readers have them open. This index does no background work meanwhile.
+    pub(crate) fn beside(&self) -> Result<Index, Error> {
+        let used = self.home.list()?;
+        let index = Index::new(self.home.clone(), &used, self.settings, Vec::new(), None);
+        let last_number = self.work.lock().unwrap_or_else(PoisonError::into_inner).last_number;
+        let mut work = index.work.lock().unwrap_or_else(PoisonError::into_inner);
+        work.last_number = work.last_number.max(last_number);
+        drop(work);
+        Ok(index)
+    }
+
+    /// Takes the tables and runs of another index in the same folder. Nothing is applied meanwhile.
+    pub(crate) fn replace(&self, other: Index) {
+        let Index { state, writing, work, .. } = other;
+        let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let work = work.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner), work);
+        *self.writing.lock().unwrap_or_else(PoisonError::into_inner) =
+            writing.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        // Files of unfinished merges.
+        drop(before);
+    }
+
     /// Freezes all changes that were applied, for [`Index::write_frozen`] to make it durable. `note` is called as in
     /// [`Index::apply`], if there is something to freeze.
     pub(crate) fn freeze_all(&self, note: impl FnOnce() -> Vec<u8>) {

@@ -4,12 +4,17 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use super::heal::{Left, heal_if_damaged};
 use super::{Core, Event, keeper};
 use crate::files::Name;
 use crate::index::Index;
 use crate::log::Position;
 use crate::{Error, Wait};
+
+/// While the log is cleaned or collected, a damaged index is not rebuilt; this long until the next attempt.
+const HEAL_PAUSE: Duration = Duration::from_millis(20);
 
 /// The state shared by the writer and the index thread.
 #[derive(Debug, Default)]
@@ -87,6 +92,17 @@ impl Background {
         }
     }
 
+    /// Has the index thread look for work.
+    pub(crate) fn wake(&self) {
+        self.lock().due = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether the store closes.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.lock().stop
+    }
+
     fn stop(&self) {
         self.lock().stop = true;
         self.changed.notify_all();
@@ -103,10 +119,15 @@ impl Background {
         keeper: JoinHandle<()>,
     ) -> Result<(), Error> {
         let background = &core.background;
+        let mut left = Left::Nothing;
         loop {
             let mut state = background.lock();
             while !state.due && !state.stop {
                 state = background.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            if left == Left::Rebuild && !state.stop {
+                let waited = background.changed.wait_timeout_while(state, HEAL_PAUSE, |state| !state.stop);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
             if state.stop {
                 break;
@@ -115,8 +136,10 @@ impl Background {
             let orphans = std::mem::take(&mut state.orphans);
             let (asked, flush) = (state.asked, state.asked > state.flushed);
             drop(state);
+            left = Left::Nothing;
             let done = caught(|| {
                 remove(core, &orphans);
+                left = heal_if_damaged(core);
                 catch_up(core).and_then(|()| if flush { flush_all(core) } else { Ok(()) })
             });
             let mut state = background.lock();
@@ -124,8 +147,10 @@ impl Background {
                 Ok(()) => state.flushed = asked,
                 Err(error) => state.failure = Some(error),
             }
+            state.due |= left == Left::Rebuild;
             background.changed.notify_all();
         }
+        core.catalogue.healing().end();
         keeper::stop(core, keeper);
         let written = writer.join().unwrap_or(Err(Error::Panicked));
         let orphans = std::mem::take(&mut background.lock().orphans);
@@ -173,6 +198,9 @@ fn catch_up(core: &Core) -> Result<(), Error> {
             // The oldest table was frozen before this sync of the log; tables frozen meanwhile wait for the next.
             sync_log(core)?;
             core.catalogue.index().write_frozen(1)
+        } else if core.catalogue.healing().is_damaged() {
+            // A merge would meet the damage.
+            break;
         } else {
             core.catalogue.index().merge()
         }
@@ -186,7 +214,7 @@ fn catch_up(core: &Core) -> Result<(), Error> {
     Ok(())
 }
 
-fn flush_all(core: &Core) -> Result<(), Error> {
+pub(super) fn flush_all(core: &Core) -> Result<(), Error> {
     {
         // The counts and the index change under this lock, so they belong together while it is held.
         let tally = core.tally();
@@ -198,7 +226,7 @@ fn flush_all(core: &Core) -> Result<(), Error> {
 }
 
 /// Syncs the log before the index: after a power cut the index must not point to records that the log lost.
-fn sync_log(core: &Core) -> Result<(), Error> {
+pub(super) fn sync_log(core: &Core) -> Result<(), Error> {
     core.segments.check()?;
     let segment = core.tail.load(Ordering::Acquire);
     match core.segments.file(segment, Wait::Yes) {

@@ -6,10 +6,11 @@
 //! no blob can take the place of a derivation.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
+use super::background::Background;
+use super::heal::Healing;
 use super::overlay::Changes;
 use super::pending::{Pending, Ticket};
 use super::recalled::Recalled;
@@ -77,18 +78,32 @@ pub(crate) struct Catalogue {
     recalled: Recalled,
     disk: Arc<dyn Disk>,
     reporter: Arc<Reporter>,
-    is_damaged: AtomicBool,
+    background: Arc<Background>,
+    healing: Healing,
 }
 
 impl Catalogue {
     pub(crate) fn new(
         index: Index,
         cache_bytes: u64,
-        disk: Arc<dyn Disk>,
-        reporter: Arc<Reporter>,
+        (disk, reporter, background): (Arc<dyn Disk>, Arc<Reporter>, Arc<Background>),
     ) -> Catalogue {
         let (pending, recalled) = (Pending::default(), Recalled::new(cache_bytes));
-        Catalogue { index, pending, recalled, disk, reporter, is_damaged: AtomicBool::new(false) }
+        Catalogue { index, pending, recalled, disk, reporter, background, healing: Healing::default() }
+    }
+
+    /// A catalogue of an index that is rebuilt, without anything else in it.
+    pub(super) fn empty(&self, index: Index) -> Catalogue {
+        let parts = (Arc::clone(&self.disk), Arc::clone(&self.reporter), Arc::clone(&self.background));
+        Catalogue::new(index, 0, parts)
+    }
+
+    pub(super) fn into_index(self) -> Index {
+        self.index
+    }
+
+    pub(super) fn healing(&self) -> &Healing {
+        &self.healing
     }
 
     /// Finds the data under an address. An alias is followed.
@@ -365,17 +380,19 @@ impl Catalogue {
         self.error(index::Error::Damaged { path: "index".into(), what })
     }
 
-    /// Converts an error of the index. Damage is permanent: it asks for the index to be rebuilt.
+    /// Converts an error of the index. Damage asks for the index to be rebuilt: by the index thread, or when the store is
+    /// opened again, whichever comes first.
     pub(crate) fn error(&self, error: index::Error) -> Error {
         match error {
             index::Error::Disk(error) => error,
             index::Error::WouldBlock => Error::WouldBlock,
             index::Error::Damaged { path, what } => {
                 let what = format!("`{}`: {what}", path.display());
-                if !self.is_damaged.swap(true, Ordering::Relaxed) {
+                if self.healing.found_damage() {
                     format::ask_for_new_index(&*self.disk);
                     self.reporter.tell(&Event::IndexDamaged { what: what.clone() });
                 }
+                self.background.wake();
                 Error::Index { what }
             }
         }

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::derived::{Derived, Settling};
 use super::overlay::Overlay;
 use super::tables::RowBytes;
-use super::{Core, Event};
+use super::{Core, Event, lock};
 use crate::facts::{Class, Memo, RemovalReason};
 use crate::log::{Append, Gather, Place, Position, Record, Removed, What};
 use crate::{Address, Error};
@@ -176,6 +176,7 @@ impl Writer {
         let mut settling = Settling::default();
         let ready =
             core.segments.check().and_then(|()| core.background.wait_for_index(core.catalogue.index()));
+        let applying = lock(&core.applying);
         self.begin(batch);
         for mut request in batch.drain(..) {
             sync |= request.order.is_durable();
@@ -210,6 +211,7 @@ impl Writer {
             }
             core.background.orphans(orphans);
         }
+        drop(applying);
         self.follow_up(result.is_ok());
         settling.settle(&core, result.as_ref().err());
         if let Err(error) = result {

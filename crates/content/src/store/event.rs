@@ -56,10 +56,17 @@ pub enum Event {
     },
     /// Recent entries were written to the index.
     Indexed,
-    /// The index was found damaged: it returns errors now, and is rebuilt from the log when the store is opened again.
+    /// The index was found damaged: calls that meet the damage wait until it is rebuilt from the log.
     IndexDamaged {
         /// The damage that was found.
         what: String,
+    },
+    /// A damaged index was rebuilt from the log, while the store was in use.
+    IndexRebuilt {
+        /// Records that were read from the log.
+        replayed: u64,
+        /// How long it took.
+        took: Duration,
     },
     /// Segments of the log were cleaned: rewritten without dead records.
     Cleaned {

@@ -78,7 +78,7 @@ const STRIDE: u64 = 16384;
 impl Store {
     /// All imports that were not dropped, oldest first.
     pub async fn imports(&self) -> Result<Vec<ImportRecord>, Error> {
-        self.blocking(|core| {
+        self.reading(|core| {
             let mut imports = Vec::new();
             for row in core.catalogue.names()? {
                 imports.extend(record(&row?));

@@ -84,7 +84,7 @@ impl Store {
         let digits: Option<Vec<u8>> =
             prefix.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
         let digits = digits.ok_or_else(wrong)?;
-        self.blocking(move |core| {
+        self.reading(move |core| {
             core.wait_for_pending()?;
             core.find_prefix(&digits, most)
         })
@@ -109,9 +109,9 @@ impl Store {
         table: Table,
         after: Option<Address>,
         most: usize,
-        listed: impl Fn(Address, R) -> T + Send + 'static,
+        listed: impl Fn(Address, R) -> T + Send + Sync + 'static,
     ) -> Result<Vec<T>, Error> {
-        self.blocking(move |core| {
+        self.reading(move |core| {
             if after.is_none() {
                 core.wait_for_pending()?;
             }

@@ -57,12 +57,12 @@ impl Store {
         most: usize,
     ) -> Result<Vec<Address>, Error> {
         let address = *address;
-        self.blocking(move |core| core.catalogue.dependents(&address, after, most)).await
+        self.reading(move |core| core.catalogue.dependents(&address, after, most)).await
     }
 
     /// Up to `most` addresses of described derivations after `after`, in order.
     pub async fn derivations(&self, after: Option<Address>, most: usize) -> Result<Vec<Address>, Error> {
-        self.blocking(move |core| {
+        self.reading(move |core| {
             core.catalogue.rows(Table::Derivation, after)?.take(most).map(|row| Ok(row?.0)).collect()
         })
         .await

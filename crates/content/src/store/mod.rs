@@ -20,6 +20,7 @@ mod reserve;
 mod owner;
 mod format;
 mod open;
+mod heal;
 mod repair;
 mod put;
 mod get;
@@ -148,7 +149,7 @@ pub(crate) struct Core {
     counters: Counters,
     orders: Gather<Request>,
     room: Arc<Semaphore>,
-    background: Background,
+    background: Arc<Background>,
     keeper: Keeper,
     reserve: Reserve,
     /// The segment that the writer appends to.
@@ -158,6 +159,8 @@ pub(crate) struct Core {
     unsettled: AtomicBool,
     /// Held during a collection or cleaning: one at a time.
     keeping: Mutex<()>,
+    /// Held while a batch is decided, written and applied to the index, and while another index takes its place.
+    applying: Mutex<()>,
     /// Held while a name changes.
     naming: tokio::sync::Mutex<()>,
 }
@@ -279,13 +282,30 @@ impl Store {
         answer.await.unwrap_or(Err(Error::Panicked))
     }
 
-    /// Runs `work` on the calling thread if it need not wait for the disk, else on an I/O thread.
+    /// Runs `work`, which only reads, on the calling thread if it need not wait for the disk, else on an I/O thread.
     async fn quick<T: Send + 'static>(
         &self,
-        work: impl Fn(&Core, Wait) -> Result<T, Error> + Send + 'static,
+        work: impl Fn(&Core, Wait) -> Result<T, Error> + Send + Sync + 'static,
     ) -> Result<T, Error> {
         match work(&self.inner.core, Wait::No) {
-            Err(Error::WouldBlock) => self.blocking(move |core| work(core, Wait::Yes)).await,
+            Err(Error::WouldBlock | Error::Index { .. }) => {
+                self.reading(move |core| work(core, Wait::Yes)).await
+            }
+            done => done,
+        }
+    }
+
+    /// Runs `work`, which only reads, on an I/O thread; once more if the index was damaged and is rebuilt.
+    async fn reading<T: Send + 'static>(
+        &self,
+        work: impl Fn(&Core) -> Result<T, Error> + Send + Sync + 'static,
+    ) -> Result<T, Error> {
+        let work = Arc::new(work);
+        let first = Arc::clone(&work);
+        match self.blocking(move |core| first(core)).await {
+            Err(Error::Index { .. }) if self.inner.core.healed().await => {
+                self.blocking(move |core| work(core)).await
+            }
             done => done,
         }
     }

@@ -34,16 +34,16 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     let format = format::check(&*disk)?;
     let closed = format::take_closed(&*disk)?;
     let segments = Arc::new(Segments::new(Arc::clone(&disk), format.salt)?);
-    let folder = Path::new(INDEX_FOLDER);
-    disk.make_folder(folder).map_err(|cause| Error::disk("make", folder, cause))?;
+    make_index_folder(&*disk)?;
     // `Files::open` syncs the folder, which also makes the new folders and the removal of the mark durable.
     let files = Files::open(Arc::clone(&disk))?;
     let reporter = Arc::new(Reporter::new(config.listener.clone()));
+    let background = Arc::new(Background::default());
     let settings = index::Settings { recent_bytes: config.recent_bytes, ..index::Settings::default() };
     let mut opened =
         Opened { clean: closed.is_some(), upgrade_from: format.upgrade_from, ..Opened::default() };
-    let catalogue =
-        |index| Catalogue::new(index, config.cache_bytes, Arc::clone(&disk), Arc::clone(&reporter));
+    let parts = (Arc::clone(&disk), Arc::clone(&reporter), Arc::clone(&background));
+    let catalogue = |index| Catalogue::new(index, config.cache_bytes, parts.clone());
     let search =
         Search { disk: &disk, segments: &segments, files: &files, settings, closed, opened: &mut opened };
     let Found { catalogue, tally, next_segment: next, next_file, pins, log, torn_files } =
@@ -57,13 +57,14 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         tally: Mutex::new(tally),
         counters: Counters::default(),
         orders: Gather::new(),
-        background: Background::default(),
+        background,
         keeper: Keeper::default(),
         reserve: Reserve::find(&*disk),
         tail: AtomicU32::new(next),
         next_file: AtomicU64::new(next_file),
         unsettled: AtomicBool::new(false),
         keeping: Mutex::new(()),
+        applying: Mutex::new(()),
         naming: tokio::sync::Mutex::new(()),
         reporter,
         catalogue,
@@ -97,6 +98,11 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         turns: Turns::default(),
     };
     Ok(Store { inner: Arc::new(inner) })
+}
+
+fn make_index_folder(disk: &dyn Disk) -> Result<(), Error> {
+    let folder = Path::new(INDEX_FOLDER);
+    disk.make_folder(folder).map_err(|cause| Error::disk("make", folder, cause))
 }
 
 /// Repairs the data in damaged parts of the log and in torn files, as far as the index knows it.
@@ -442,9 +448,9 @@ fn replay(
 }
 
 /// How many records are applied to the index together.
-const REPLAYED_AT_ONCE: usize = 512;
+pub(super) const REPLAYED_AT_ONCE: usize = 512;
 
-fn bring_in(
+pub(super) fn bring_in(
     catalogue: &Catalogue,
     tally: &mut Tally,
     overlay: &mut Overlay,
@@ -504,7 +510,7 @@ fn clear_files(
 }
 
 /// Converts an index error while there is no store yet.
-fn plain(error: index::Error) -> Error {
+pub(super) fn plain(error: index::Error) -> Error {
     match error {
         index::Error::Disk(error) => error,
         other => Error::Index { what: other.to_string() },

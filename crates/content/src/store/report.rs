@@ -23,8 +23,10 @@ pub struct Health {
     pub diverged: u64,
     /// Background work that failed.
     pub failures: u64,
-    /// The index is damaged: it returns errors until the store is opened again, which rebuilds it from the log.
+    /// The index is damaged, and is being rebuilt from the log.
     pub index_damaged: bool,
+    /// How often a damaged index was rebuilt from the log. The data is whole, but the disk changed bytes.
+    pub index_rebuilt: u64,
     /// The store is over its quota, and collection cannot get it below.
     pub over_quota: bool,
 }
@@ -44,7 +46,11 @@ impl fmt::Display for Health {
             (self.damaged, count(self.damaged, "damaged thing") + " in quarantine"),
             (self.diverged, count(self.diverged, "derivation") + " with another output than before"),
             (self.failures, count(self.failures, "failure") + " in the background"),
-            (self.index_damaged.into(), "the index is damaged until the store is opened again".to_owned()),
+            (self.index_damaged.into(), "the index is damaged and is being rebuilt".to_owned()),
+            (
+                self.index_rebuilt,
+                "a damaged index was rebuilt ".to_owned() + &count(self.index_rebuilt, "time"),
+            ),
             (self.over_quota.into(), "the quota is exceeded".to_owned()),
         ];
         let problems: Vec<String> =
@@ -65,6 +71,7 @@ pub(crate) struct Reporter {
     diverged: AtomicU64,
     failures: AtomicU64,
     index_damaged: AtomicBool,
+    index_rebuilt: AtomicU64,
     over_quota: AtomicBool,
 }
 
@@ -90,6 +97,7 @@ impl Reporter {
             diverged: self.diverged.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
             index_damaged: self.index_damaged.load(Ordering::Relaxed),
+            index_rebuilt: self.index_rebuilt.load(Ordering::Relaxed),
             over_quota: self.over_quota.load(Ordering::Relaxed),
         }
     }
@@ -108,6 +116,10 @@ impl Reporter {
             Event::Lost { count, .. } => add(&self.lost, *count),
             Event::Diverged { .. } => add(&self.diverged, 1),
             Event::IndexDamaged { .. } => self.index_damaged.store(true, Ordering::Relaxed),
+            Event::IndexRebuilt { .. } => {
+                self.index_damaged.store(false, Ordering::Relaxed);
+                add(&self.index_rebuilt, 1);
+            }
             Event::OverQuota { .. } => self.over_quota.store(true, Ordering::Relaxed),
             Event::Failed { .. } | Event::LeftBehind { .. } => add(&self.failures, 1),
             Event::Done { .. } | Event::Removed { .. } | Event::Indexed | Event::Cleaned { .. } => {}
@@ -141,7 +153,16 @@ fn log(event: &Event) {
             log_line!(
                 warn,
                 what,
-                "the index is damaged and answers errors; open the store again to rebuild it from the log"
+                "the index is damaged; it is rebuilt from the log, and calls that need the damaged part wait for that"
+            );
+        }
+        Event::IndexRebuilt { replayed, took } => {
+            let took_ms = took.as_millis() as u64;
+            log_line!(
+                warn,
+                replayed,
+                took_ms,
+                "the damaged index was rebuilt from the log; no data was lost by it"
             );
         }
         Event::Cleaned { segments, bytes } => {
@@ -274,6 +295,8 @@ mod tests {
                 Event::Lost { what: "the end of the log".to_owned(), count: 3 },
                 Event::Diverged { derivation: address(), before: address(), now: address() },
                 Event::IndexDamaged { what: what() },
+                Event::IndexRebuilt { replayed: 7, took: std::time::Duration::from_millis(5) },
+                Event::IndexDamaged { what: what() },
                 Event::OverQuota { used: 9 },
                 Event::LeftBehind { address: address(), error: error() },
                 Event::Failed { doing: "clean the log", error: error() },
@@ -283,11 +306,13 @@ mod tests {
                 WARN anabranch_content: derivable data is damaged and was moved to quarantine; it is derived again when needed address=0707070707070707070707070707070707070707070707070707070707070707 what="the hash is another one"
                 ERROR anabranch_content: acknowledged data was lost count=3 what="the end of the log"
                 WARN anabranch_content: a derivation has another output than before before=0707070707070707070707070707070707070707070707070707070707070707 derivation=0707070707070707070707070707070707070707070707070707070707070707 now=0707070707070707070707070707070707070707070707070707070707070707
-                WARN anabranch_content: the index is damaged and answers errors; open the store again to rebuild it from the log what="the hash is another one"
+                WARN anabranch_content: the index is damaged; it is rebuilt from the log, and calls that need the damaged part wait for that what="the hash is another one"
+                WARN anabranch_content: the damaged index was rebuilt from the log; no data was lost by it replayed=7 took_ms=5
+                WARN anabranch_content: the index is damaged; it is rebuilt from the log, and calls that need the damaged part wait for that what="the hash is another one"
                 WARN anabranch_content: the quota leaves no room, and collecting derivable data does not help used=9
                 WARN anabranch_content: a file that is no longer needed could not be removed address=0707070707070707070707070707070707070707070707070707070707070707 error=could not write `log/1`: no space
                 WARN anabranch_content: background work failed and is tried again doing="clean the log" error=could not write `log/1`: no space
-                4 acknowledged things lost, 2 damaged things in quarantine, 1 derivation with another output than before, 2 failures in the background, the index is damaged until the store is opened again, the quota is exceeded; see the log
+                4 acknowledged things lost, 2 damaged things in quarantine, 1 derivation with another output than before, 2 failures in the background, the index is damaged and is being rebuilt, a damaged index was rebuilt 1 time, the quota is exceeded; see the log
             "#]],
         );
     }

@@ -65,7 +65,7 @@ impl Store {
 
     /// Up to `most` pinned addresses after `after`, in order.
     pub async fn pins(&self, after: Option<Address>, most: usize) -> Result<Vec<Address>, Error> {
-        self.blocking(move |core| core.catalogue.pins(after)?.take(most).collect()).await
+        self.reading(move |core| core.catalogue.pins(after)?.take(most).collect()).await
     }
 
     /// Points a name to an address; `None` drops the name. The addresses it pointed to before stay in its history, and
@@ -148,8 +148,8 @@ impl Store {
         if !self.inner.core.guard.is_collecting() {
             return Ok(());
         }
-        let addresses = addresses.into_iter().collect();
-        self.blocking(move |core| touch_all(core, addresses)).await
+        let addresses: Vec<Address> = addresses.into_iter().collect();
+        self.reading(move |core| touch_all(core, addresses.clone())).await
     }
 
     /// The address that a name points to.
@@ -167,7 +167,7 @@ impl Store {
 
     /// All names that point to an address, with their addresses, in order.
     pub async fn names(&self) -> Result<Vec<(String, Address)>, Error> {
-        self.blocking(|core| {
+        self.reading(|core| {
             let mut names = Vec::new();
             for row in core.catalogue.names()? {
                 let row = row?;

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod budgets;
+mod bytes;
 mod crowd;
 mod data;
+mod decoders;
 mod depth;
 mod deriva_functions;
 mod deriva;

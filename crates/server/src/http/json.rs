@@ -15,28 +15,28 @@ use crate::wire::{self, Target};
 
 /// A recipe as it is written.
 #[derive(Debug)]
-pub(super) struct Written {
-    pub(super) function: FunctionId,
-    pub(super) inputs: Vec<Input>,
-    pub(super) params: Params,
+pub(crate) struct Written {
+    pub(crate) function: FunctionId,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) params: Params,
 }
 
 /// An input: an address or a name, or the place of an earlier recipe of the same list.
 #[derive(Debug)]
-pub(super) enum Input {
+pub(crate) enum Input {
     Place(usize),
     Target(Target),
 }
 
 /// One recipe, or a list of them.
 #[derive(Debug)]
-pub(super) enum OneOrMany {
+pub(crate) enum OneOrMany {
     Many(Vec<Written>),
     One(Written),
 }
 
 /// Reads one recipe or a list into at most so much memory; says where the text is wrong.
-pub(super) fn read(text: &[u8], memory_most: usize) -> Result<OneOrMany, Failure> {
+pub(crate) fn read(text: &[u8], memory_most: usize) -> Result<OneOrMany, Failure> {
     let budget = JsonBudget::new(memory_most);
     let mut reader = serde_json::Deserializer::from_slice(text);
     let read = OneOrManySeed(&budget).deserialize(&mut reader).and_then(|read| reader.end().map(|()| read));
@@ -262,6 +262,7 @@ pub(super) fn status(status: &Status) -> Json {
             "diverged": health.diverged,
             "failures": health.failures,
             "index_damaged": health.index_damaged,
+            "index_rebuilt": health.index_rebuilt,
             "over_quota": health.over_quota,
         },
     })

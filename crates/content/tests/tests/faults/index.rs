@@ -1,13 +1,13 @@
 //! The index, when the disk does not read, and beside a busy log.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use anabranch_content::{Class, Config, Error, Event, Scrub, Store};
+use anabranch_content::{Address, Class, Config, Error, Event, Scrub, Stats, Store};
 use anabranch_testkit::{Crash, CrashDisk, Rng};
 
 use super::hooked::{Call, Hooked};
@@ -58,21 +58,94 @@ async fn a_read_that_fails_costs_nothing_that_was_acknowledged() {
     }
 }
 
-#[tokio::test]
-async fn a_damaged_index_says_so_and_is_made_anew_when_the_store_is_opened_again() {
-    let (disk, hand) = (CrashDisk::new(1), Hand::default());
-    let config = Config { segment_bytes: 1 << 20, recent_bytes: 1 << 20, ..small(&hand) };
-    let store = open(&disk, &config);
+/// A store with values in its index's runs, and the path and length of one run.
+async fn with_run(disk: &CrashDisk, config: &Config) -> (Vec<Address>, (PathBuf, u64)) {
+    let store = open(disk, config);
     let mut put = Vec::new();
     for seed in 0..500 {
-        put.push(store.put(random(seed, 30), Class::Derivable).await.unwrap().address);
+        put.push(store.put(random(seed, 30), Class::Acknowledged).await.unwrap().address);
     }
+    store.pin(&put[0]).await.unwrap();
+    store.name("name", Some(put[1])).await.unwrap();
     store.close().await.unwrap();
     let is_run = |path: &Path| path.to_str().is_some_and(|path| path.starts_with("index/run"));
-    let (run, len) = disk.files().into_iter().find(|(path, _)| is_run(path)).unwrap();
-    disk.flip(run, len / 3, 1);
+    (put, disk.files().into_iter().find(|(path, _)| is_run(path)).unwrap())
+}
+
+#[tokio::test]
+async fn a_damaged_index_is_rebuilt_while_the_store_is_in_use() {
+    let (disk, hand) = (CrashDisk::new(1), Hand::default());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let listening = Arc::clone(&heard);
+    let listener = move |event: &Event| match event {
+        Event::IndexDamaged { .. } => listening.lock().unwrap().push("damaged"),
+        Event::IndexRebuilt { replayed, .. } => {
+            assert!(*replayed >= 500);
+            listening.lock().unwrap().push("rebuilt");
+        }
+        _ => {}
+    };
+    let config = Config {
+        segment_bytes: 1 << 14,
+        recent_bytes: 1 << 20,
+        listener: Some(Arc::new(listener)),
+        ..small(&hand)
+    };
+    let (put, (run, len)) = with_run(&disk, &config).await;
+    let store = open(&disk, &config);
+    let mut fresh = Vec::new();
+    for round in 1..=3 {
+        // Values that the log has and the damaged runs do not.
+        for seed in 0..20 {
+            fresh
+                .push(store.put(random(1000 * round + seed, 30), Class::Acknowledged).await.unwrap().address);
+        }
+        let before = store.stats();
+        // The first round damages the run that the store was opened with, later ones whichever there is.
+        let is_run = |path: &Path| path.to_str().is_some_and(|path| path.starts_with("index/run"));
+        let found = disk.files().into_iter().find(|(path, _)| is_run(path)).unwrap();
+        assert!(round > 1 || found == (run.clone(), len));
+        (0..found.1 / 512).for_each(|block| disk.flip(&found.0, block * 512 + 100, 1));
+        for address in put.iter().chain(&fresh) {
+            assert!(store.get(address).await.unwrap().is_some());
+        }
+        let after = store.stats();
+        assert_eq!((after.health.index_damaged, after.health.index_rebuilt), (false, round));
+        assert_eq!(heard.lock().unwrap().len() as u64, 2 * round);
+        let counts =
+            |stats: &Stats| (stats.blobs, stats.blob_bytes, stats.pins, stats.names, stats.used_bytes);
+        assert_eq!(counts(&after), counts(&before));
+    }
+    assert_eq!(store.pins(None, 9).await.unwrap(), [put[0]]);
+    assert_eq!(store.names().await.unwrap(), [("name".to_owned(), put[1])]);
+    assert!(store.scrub(Scrub { bytes_per_second: None }).await.unwrap().index.is_none());
+    store.close().await.unwrap();
     let store = open(&disk, &config);
     assert_eq!(store.opened().rebuilt, None);
+    for address in put.iter().chain(&fresh) {
+        assert!(store.get(address).await.unwrap().is_some());
+    }
+}
+
+/// The store closes before the index is rebuilt: the next open does it.
+#[tokio::test]
+async fn a_damaged_index_is_rebuilt_when_the_store_is_opened_if_not_before() {
+    let (disk, hand) = (CrashDisk::new(1), Hand::default());
+    let config = Config { segment_bytes: 1 << 20, recent_bytes: 1 << 20, ..small(&hand) };
+    let (put, (run, len)) = with_run(&disk, &config).await;
+    disk.flip(run, len / 3, 1);
+    // The log cannot be read while the index is to be rebuilt.
+    let (armed, inner) = (Arc::new(AtomicBool::new(false)), disk.clone());
+    let hook = Arc::clone(&armed);
+    let hooked = Hooked::new(&inner, move |call, path| {
+        let fails = call == Call::Read
+            && path.starts_with("log")
+            && hook.load(Ordering::Relaxed)
+            && std::thread::current().name() == Some("content-index");
+        if fails { Err(io::Error::other("this read failed")) } else { Ok(()) }
+    });
+    let store = Store::open_on(Arc::new(hooked), config.clone()).unwrap();
+    armed.store(true, Ordering::Relaxed);
     let mut damaged = 0;
     for address in &put {
         match store.get(address).await {
@@ -82,12 +155,52 @@ async fn a_damaged_index_says_so_and_is_made_anew_when_the_store_is_opened_again
         }
     }
     assert!(damaged > 0);
-    assert!(store.scrub(Scrub { bytes_per_second: None }).await.unwrap().index.is_some());
-    // What this writes is of no use.
+    let health = store.stats().health;
+    assert!(health.index_damaged && health.index_rebuilt == 0 && health.failures > 0, "{health}");
+    // The index that this writes is of no use.
     let _ = store.close().await;
     let store = open(&disk, &config);
     assert!(store.opened().rebuilt.is_some());
     for address in &put {
+        assert!(store.get(address).await.unwrap().is_some());
+    }
+}
+
+/// Writes and reads of many callers go on while the index is damaged and rebuilt again and again.
+#[tokio::test]
+async fn callers_do_not_notice_that_the_index_is_rebuilt() {
+    let (disk, hand) = (CrashDisk::new(1), Hand::default());
+    let config = Config { segment_bytes: 1 << 14, recent_bytes: 4000, ..small(&hand) };
+    let (put, _) = with_run(&disk, &config).await;
+    let store = open(&disk, &config);
+    let mut known = put;
+    for round in 0..20u64 {
+        let is_run = |path: &Path| path.to_str().is_some_and(|path| path.starts_with("index/run"));
+        for (path, len) in disk.files().into_iter().filter(|(path, _)| is_run(path)) {
+            disk.flip(&path, len / 2, 1);
+        }
+        let writes =
+            (0..30).map(|seed| store.put(random(10_000 + 100 * round + seed, 30), Class::Acknowledged));
+        let reads = known.iter().map(|address| store.get(address));
+        let (written, read) =
+            tokio::join!(futures_util::future::join_all(writes), futures_util::future::join_all(reads));
+        assert!(read.into_iter().all(|found| found.unwrap().is_some()));
+        // A write that meets the damage in the log's thread is refused, and may be tried again.
+        for (seed, written) in written.into_iter().enumerate() {
+            match written {
+                Ok(put) => known.push(put.address),
+                Err(Error::Index { .. }) => {
+                    let bytes = random(10_000 + 100 * round + seed as u64, 30);
+                    known.push(store.put(bytes, Class::Acknowledged).await.unwrap().address);
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(store.stats().health.index_rebuilt > 0);
+    store.close().await.unwrap();
+    let store = open(&disk, &config);
+    for address in &known {
         assert!(store.get(address).await.unwrap().is_some());
     }
 }

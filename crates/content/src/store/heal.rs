@@ -1,0 +1,189 @@
+//! Rebuilds a damaged index from the log while the store is in use.
+//!
+//! The index thread does it, so that nothing else writes files of the index meanwhile. Until the new index has caught up
+//! with the log, readers have the damaged one, whose other pages answer; a call that meets the damage waits for the
+//! rebuild and asks again. The writer pauses for the last segment of the log alone.
+//!
+//! A crash in between is harmless: the mark that asks for a new index is removed last.
+
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::watch;
+
+use super::catalogue::Catalogue;
+use super::open::{REPLAYED_AT_ONCE, bring_in, plain};
+use super::overlay::Overlay;
+use super::tally::Tally;
+use super::{Core, Event, background, format, lock};
+use crate::Error;
+use crate::index::Position;
+use crate::log::{Place, Record};
+
+/// Whether the index is damaged, for the thread that rebuilds it and the calls that wait for that.
+#[derive(Debug)]
+pub(super) struct Healing {
+    is_damaged: AtomicBool,
+    /// Counts attempts to rebuild the index, whatever came of them; [`Healing::OVER`] once the index thread has ended.
+    rounds: watch::Sender<u64>,
+}
+
+impl Default for Healing {
+    fn default() -> Healing {
+        Healing { is_damaged: AtomicBool::new(false), rounds: watch::Sender::new(0) }
+    }
+}
+
+impl Healing {
+    const OVER: u64 = u64::MAX;
+
+    /// Notes damage; returns whether it is new.
+    pub(super) fn found_damage(&self) -> bool {
+        !self.is_damaged.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Acquire)
+    }
+
+    fn end_round(&self) {
+        self.rounds.send_modify(|rounds| *rounds += 1);
+    }
+
+    /// Called by the index thread when it ends: no call waits for it any more.
+    pub(super) fn end(&self) {
+        self.rounds.send_replace(Self::OVER);
+    }
+}
+
+impl Core {
+    /// Waits for one attempt to rebuild the index; returns whether the index is whole now. An attempt reads the log once,
+    /// which bounds the wait.
+    pub(super) async fn healed(&self) -> bool {
+        let healing = self.catalogue.healing();
+        let mut rounds = healing.rounds.subscribe();
+        // Asked after the subscription, so that a round follows that this call hears of.
+        self.background.wake();
+        if healing.is_damaged() && *rounds.borrow() != Healing::OVER {
+            let _ = rounds.changed().await;
+        }
+        !healing.is_damaged()
+    }
+}
+
+/// What is left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    Nothing,
+    /// The log is being cleaned or collected: the index is rebuilt after that.
+    Rebuild,
+}
+
+/// Rebuilds the index if it is damaged. Called by the index thread.
+pub(super) fn heal_if_damaged(core: &Core) -> Left {
+    struct EndRound<'a>(&'a Healing);
+    impl Drop for EndRound<'_> {
+        fn drop(&mut self) {
+            self.0.end_round();
+        }
+    }
+    let healing = core.catalogue.healing();
+    if !healing.is_damaged() {
+        return Left::Nothing;
+    }
+    let _round = EndRound(healing);
+    // Cleaning moves records and waits for the index thread, so it is not waited for here.
+    let keeping = match core.keeping.try_lock() {
+        Ok(keeping) => keeping,
+        Err(std::sync::TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
+        Err(std::sync::TryLockError::WouldBlock) => return Left::Rebuild,
+    };
+    let began = core.now();
+    match rebuild(core) {
+        Ok(replayed) => {
+            healing.is_damaged.store(false, Ordering::Release);
+            core.tell(&Event::IndexRebuilt { replayed, took: core.now().since(began) });
+        }
+        Err(Error::Closed) => {}
+        Err(error) => core.tell(&Event::Failed { doing: "rebuild the index", error }),
+    }
+    drop(keeping);
+    Left::Nothing
+}
+
+/// Makes the index anew; returns the number of records that were read for it.
+fn rebuild(core: &Core) -> Result<u64, Error> {
+    let index = core.catalogue.index();
+    let mut rebuild = Rebuild {
+        catalogue: core.catalogue.empty(index.beside().map_err(plain)?),
+        tally: Tally::default(),
+        overlay: Overlay::default(),
+        records: Vec::new(),
+        replayed: 0,
+        unreadable: 0,
+    };
+    // Segments before the last one do not change while `keeping` is held, and were synced when they were full.
+    let full = core.tail.load(Ordering::Acquire);
+    for (segment, len) in core.segments.list()?.into_iter().filter(|(segment, _)| *segment < full) {
+        rebuild.segment(core, (segment, len))?;
+        if core.background.is_stopping() {
+            return Err(Error::Closed);
+        }
+    }
+    let applying = lock(&core.applying);
+    background::sync_log(core)?;
+    let end = index.applied().unwrap_or_default();
+    for (segment, len) in core.segments.list()?.range(full..=end.0.max(full)) {
+        rebuild.segment(core, (*segment, *len).min(end))?;
+    }
+    let Rebuild { catalogue, tally: mut rebuilt, replayed, unreadable, .. } = rebuild;
+    let mut tally = core.tally();
+    rebuilt.next_file = rebuilt.next_file.max(tally.next_file);
+    *tally = rebuilt;
+    core.used.store(tally.used_bytes(), Ordering::Relaxed);
+    index.replace(catalogue.into_index());
+    drop((tally, applying));
+    background::flush_all(core)?;
+    format::index_is_new(&*core.disk)?;
+    if unreadable > 0 {
+        let what = "the index was rebuilt from a log with unreadable stretches".to_owned();
+        core.tell(&Event::Lost { what, count: unreadable });
+    }
+    Ok(replayed)
+}
+
+/// An index in the making.
+struct Rebuild {
+    catalogue: Catalogue,
+    tally: Tally,
+    overlay: Overlay,
+    records: Vec<(Place, Record)>,
+    replayed: u64,
+    /// Stretches of the log that hold no whole record.
+    unreadable: u64,
+}
+
+impl Rebuild {
+    /// Reads a segment, up to an offset.
+    fn segment(&mut self, core: &Core, end: Position) -> Result<(), Error> {
+        let Rebuild { catalogue, tally, overlay, records, replayed, .. } = self;
+        let mut each = |place: Place, mut record: Record| {
+            // A batch whose write failed is not in the index.
+            if u64::from(place.offset) >= end.1 {
+                return Ok(());
+            }
+            *replayed += 1;
+            record.fact.drop_bytes();
+            records.push((place, record));
+            match records.len() {
+                REPLAYED_AT_ONCE.. => bring_in(catalogue, tally, overlay, records),
+                _ => Ok(()),
+            }
+        };
+        let damage = core.segments.scan(end.0, 0, &mut each)?;
+        bring_in(catalogue, tally, overlay, records)?;
+        catalogue.index().apply(std::iter::empty(), end, || tally.encode());
+        self.unreadable += damage.iter().filter(|damage| damage.from < end.1).count() as u64;
+        Ok(())
+    }
+}
