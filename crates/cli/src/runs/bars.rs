@@ -144,6 +144,16 @@ mod tests {
             timeline: Some(RunTimeline { wall_ms: 60.0, nodes, ..RunTimeline::default() }),
             ..RunDetail::default()
         };
-        expect![[""]].assert_eq(&format!("{}{}", troubles(&detail), timeline(&detail)));
+        expect![[r#"
+
+            failures and fallbacks
+              profile: fell back (timeout) at 50.0 ms
+
+            timeline of 60.0 ms, deadline 55.0 ms
+            * fetch    ===============================                        |      30.0 ms
+              profile  ..........=========================================    |      40.0 ms
+            * rank                                   ..........===============|====  20.0 ms
+        "#]]
+        .assert_eq(&format!("{}{}", troubles(&detail), timeline(&detail)));
     }
 }

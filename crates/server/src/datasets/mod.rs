@@ -79,6 +79,9 @@ enum Accepted {
     Pending,
 }
 
+/// The bytes of a body beside its configuration and its models.
+const BESIDE_CONFIG: usize = 64 << 10;
+
 /// A job that was accepted, now or by an earlier request with the same key.
 pub(crate) struct SubmittedJob {
     pub(crate) id: RunId,
@@ -142,6 +145,18 @@ impl Datasets {
             let own = Datasets { shared: Arc::clone(&self.shared), _owner: None };
             let task = build::run(own.clone(), Arc::clone(&job), BuildPlace { datasets: own });
             job.hold(self.shared.engine.tasks().spawn(Box::pin(task)));
+        }
+    }
+
+    /// Refuses a body that is larger than its parts may be, before it is parsed: a value of JSON takes many times its text.
+    pub(crate) fn check_body(&self, length: usize) -> Result<(), Failure> {
+        let most = self.shared.settings.config_most.saturating_mul(2).saturating_add(BESIDE_CONFIG);
+        match length <= most {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Code::OutOfRange,
+                format!("the body has more than {}", anabranch_text::size::format(most as u64)),
+            )),
         }
     }
 

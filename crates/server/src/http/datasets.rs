@@ -51,6 +51,7 @@ pub(super) async fn submit(
     let key =
         key.transpose().map_err(|_| Failure::new(Code::InvalidArgument, "`Idempotency-Key` is not text"))?;
     let text = super::body(&shared, body).await?;
+    datasets.check_body(text.len())?;
     let submission = super::off_workers(&shared, move || Submission::read(&text, key)).await??;
     let job = datasets.submit(submission).await?;
     let location = [(LOCATION, format!("/v1/datasets/{}", job.id))];
