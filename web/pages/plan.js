@@ -63,7 +63,7 @@ function answerPart(answer, runId, took, nodes) {
   const numbered = rows.slice(0, ROWS_SHOWN).map((row, at) => ({ ...row, at }));
   return [
     h("p", { class: "bar-row" }, h("b", null, `${count(rows.length)} rows`), h("span", { class: "muted" }, `in ${time(took)}, as the browser saw it`),
-      answer.ledger?.length ? h("span", { class: "warn" }, `degraded: ${count(answer.ledger.length)} ledger entries`) : h("span", { class: "good" }, "complete"),
+      answer.ledger?.length ? h("span", { class: "warn" }, `degraded: ${count(answer.ledger.length)} ledger ${answer.ledger.length === 1 ? "entry" : "entries"}`) : h("span", { class: "good" }, "complete"),
       runId && h("a", { href: link("runs", runId) }, "timeline of this run")),
     answer.ledger?.length ? ledgerTable(answer.ledger, nodes) : null,
     table(columns, numbered, { label: "Answer", empty: "the answer has no rows" }),

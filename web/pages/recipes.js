@@ -38,6 +38,7 @@ function functionsPart(found) {
   const about = (entry) => entry.about ?? entry.description ?? entry.summary ?? "";
   return part("Functions", h("details", null, h("summary", null, `${count(functions.length)} functions`), table([
     { head: "Function", cell: (entry) => h("code", null, entry.name ?? entry.function) },
+    { head: "Parameters", opt: true, wrap: true, cell: (entry) => (entry.params ?? []).map((param) => (param.needed ? param.name : `[${param.name}]`)).join(" ") },
     { head: "What it does", wrap: true, cell: about },
   ], functions, { label: "Functions" })));
 }

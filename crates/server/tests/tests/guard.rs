@@ -184,3 +184,21 @@ async fn bodies_have_the_type_of_their_route() {
     assert_eq!(send(&server, "PUT /v1/refs/name", &[json], b"{}").await.0, 400, "the type is right");
     Client::connect(&server.url).await.unwrap().status().await.unwrap();
 }
+
+/// Links to the console may be anywhere. What opens is a page of this server, which other pages cannot read.
+#[tokio::test]
+async fn a_link_of_another_site_opens_the_console_and_nothing_else() {
+    let server = Server::start().await;
+    let link = [CROSS_SITE, "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"];
+    let (status, page) = send(&server, "GET /", &link, b"").await;
+    assert_eq!(status, 200, "{page}");
+    assert!(page.contains("<title>Anabranch</title>"), "{page}");
+    for line in ["GET /console/main.js", "GET /v1/status", "GET /v1/refs", "POST /", "PUT /v1/refs/a"] {
+        assert_eq!(send(&server, line, &link, b"").await.0, 403, "{line}");
+    }
+    let frame = [CROSS_SITE, "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"];
+    assert_eq!(send(&server, "GET /", &frame, b"").await.0, 403, "not in a frame");
+    let script = [CROSS_SITE, "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: script"];
+    assert_eq!(send(&server, "GET /console/main.js", &script, b"").await.0, 403, "not as a script");
+    assert_eq!(send(&server, "GET /", &["Host: other.example", link[1], link[2]], b"").await.0, 421);
+}

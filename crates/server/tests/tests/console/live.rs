@@ -65,7 +65,7 @@ fn a_million_cells_fill_while_one_looks_and_can_be_stopped() {
         let waiting = "document.querySelector('[data-state=\"0\"]').innerText";
         browser.wait(&format!("{waiting} === '613,500'"));
         // A row of each state is where it should be, and the pointer tells.
-        browser.point(".grid-canvas", 1.0, 1.0);
+        browser.point(".grid-canvas", 0.05, 1.0);
         browser.wait("document.querySelector('.readout').innerText.startsWith('row 0 · topic · ')");
         let pixel = "[...document.querySelector('.grid-canvas').getContext('2d').getImageData(1, 1, 1, 1).data].join()";
         let finished = "(() => { const hex = getComputedStyle(document.documentElement).getPropertyValue('--green').trim().slice(1); \

@@ -3,6 +3,7 @@
 mod fake;
 mod images;
 mod live;
+mod real;
 mod samples;
 mod sites;
 
