@@ -267,18 +267,6 @@ impl Executor {
         }
     }
 
-    /// What a text means: an address, or a name for one.
-    pub async fn find(&self, text: &str) -> Result<Address, Error> {
-        if let Ok(address) = text.parse() {
-            return Ok(address);
-        }
-        let named = match self.inner.store.named(text).await {
-            Err(anabranch_content::Error::Name { .. }) => None,
-            other => other?,
-        };
-        named.ok_or_else(|| Error::NoSuchName { name: text.to_owned() })
-    }
-
     /// How much there is and what was done, at the cost of reading a few counters.
     pub fn status(&self) -> Status {
         Status::of(&self.inner)

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_content::Address;
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 
@@ -158,6 +159,8 @@ impl Out {
 pub struct Call<'a> {
     /// Its parameters.
     pub params: &'a Params,
+    /// The addresses of the inputs' bytes; a stage of a fused run does not know them, and has none.
+    pub inputs: &'a [Address],
     /// How many bytes each input has; a stage of a fused run does not know (`u64::MAX`).
     pub sizes: &'a [u64],
     /// Its memory and time.

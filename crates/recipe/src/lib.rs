@@ -35,6 +35,7 @@
 //! Reading order: the modules as listed.
 
 mod recipe;
+mod folder;
 mod params_json;
 mod function;
 mod budget;
@@ -43,11 +44,13 @@ mod registry;
 mod functions;
 mod error;
 mod events;
+mod progress;
 mod status;
 mod pace;
 mod memory;
 mod refusals;
 mod executor;
+mod find;
 mod value;
 mod closure;
 mod run;
@@ -73,6 +76,7 @@ pub use error::Error;
 pub use events::{Event, Heard, Listener};
 pub use executor::{Added, Config, Draft, Executor, Ref, UnknownFunction};
 pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, FilesOutside, RecipeFile};
+pub use folder::{Folder, FolderEntry};
 pub use function::{
     Arity, BeginCost, Call, Chunks, Fault, Function, Holds, Kernel, MemoryNeed, Open, Out, Param, Signature,
 };

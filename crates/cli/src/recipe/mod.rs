@@ -9,6 +9,7 @@ mod interrupt;
 mod place;
 mod input;
 mod backend;
+mod folder;
 mod got;
 mod pour;
 mod show;
@@ -46,7 +47,7 @@ use crate::failure::Failure;
 /// What to do with recipes.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Keeps files as blobs and prints their addresses.
+    /// Keeps files and folders and prints their addresses.
     #[command(after_help = put::HELP)]
     Put(put::Put),
     /// Keeps a recipe, or a file of recipes that read each other by name, and prints addresses.
@@ -55,10 +56,10 @@ pub(crate) enum Verb {
     /// Checks recipe files without storing anything.
     #[command(after_help = check::HELP)]
     Check(check::Check),
-    /// Writes the value of a blob or a recipe, computed unless that was done before.
+    /// Writes the value of a blob or a recipe, computed unless that was done before; or a folder.
     #[command(after_help = get::HELP)]
     Get(get::Get),
-    /// Says what an address or a name is: a blob, or a recipe and what it came to.
+    /// Says what an address or a name is: a blob, a folder, or a recipe and what it came to.
     #[command(after_help = STORE_EXIT_CODES)]
     Resolve(resolve::Resolve),
     /// Shows the graph of a recipe: its inputs and theirs, with sizes, times and which values are stored.

@@ -265,6 +265,7 @@ fn a_bomb_is_given_in_pieces() {
         assert_eq!(function.signature().holds, Holds::Chunks, "{unpack}");
         let mut kernel = function
             .begin(&Call {
+                inputs: &[],
                 params: &Params::new(),
                 sizes: &[u64::MAX],
                 budget: &anabranch_recipe::CallBudget::unlimited(),

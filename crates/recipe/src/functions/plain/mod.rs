@@ -12,6 +12,7 @@ mod verify;
 mod cipher;
 mod count;
 mod content_type;
+mod folder;
 
 use crate::registry::Functions;
 
@@ -26,4 +27,5 @@ pub(super) fn add(functions: &mut Functions) {
     cipher::add(functions);
     count::add(functions);
     content_type::add(functions);
+    folder::add(functions);
 }
