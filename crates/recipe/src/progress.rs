@@ -74,3 +74,31 @@ impl CallProgress {
 fn nanos(now: Instant, began: Instant) -> u64 {
     u64::try_from(now.saturating_duration_since(began).as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::events::Heard;
+
+    #[test]
+    fn events_are_a_tenth_of_a_second_apart() {
+        let events = Events::default();
+        let mut listener = events.listen();
+        let began = Instant::now();
+        let progress = CallProgress::new(&events, Address::of(b"recipe"), 10, began);
+        let mut told = Vec::new();
+        for millis in [0, 50, 99, 100, 101, 150, 199, 200, 950, 960] {
+            progress.read(1);
+            progress.wrote(2);
+            progress.step(began + Duration::from_millis(millis));
+            while let Some(Some(Heard::Event(event))) = listener.next().now_or_never() {
+                let Event::Progress { read, total, written, steps, .. } = event else { panic!("{event:?}") };
+                assert_eq!((written, total, steps), (2 * read, 10, read));
+                told.push(millis);
+            }
+        }
+        assert_eq!(told, [100, 200, 950]);
+    }
+}

@@ -29,6 +29,7 @@ mod project;
 mod rankd;
 mod recipe;
 mod recipe_crowd;
+mod recipe_folders;
 mod recipe_health;
 mod recipe_aliases;
 mod recipe_served;

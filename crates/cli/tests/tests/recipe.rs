@@ -21,7 +21,7 @@ pub(crate) fn recipe(folder: &Path, command: &str) -> Said {
 }
 
 /// What commands say, one after the other: as a terminal would show it.
-fn check(folder: &Path, commands: &[&str], expected: &ExpectFile) {
+pub(crate) fn check(folder: &Path, commands: &[&str], expected: &ExpectFile) {
     let mut transcript = String::new();
     for command in commands {
         let said = timeless(&recipe(folder, command).shown_from(folder));

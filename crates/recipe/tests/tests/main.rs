@@ -8,6 +8,7 @@ mod depth;
 mod deriva;
 mod edges;
 mod file;
+mod folder;
 mod format_1;
 mod fused;
 mod kit;
