@@ -11,7 +11,6 @@ mod blocking;
 mod nodes;
 mod wide;
 mod puts;
-mod put;
 mod echo;
 mod served;
 mod calls;
@@ -24,13 +23,12 @@ use crate::content::ground::Ground;
 use crate::report::Report;
 
 /// The parts, in the order they are made in, under the names that `--only` knows.
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 8] = [
     ("hits", hits::report),
     ("blocking", blocking::report),
     ("nodes", nodes::report),
     ("wide", wide::report),
     ("puts", puts::report),
-    ("put", put::report),
     ("calls", calls::report),
     ("streams", streams::report),
     ("depth", depth::report),

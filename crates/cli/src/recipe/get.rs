@@ -23,8 +23,8 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-stdout: the bytes, just as they are; of a folder, its listing in JSON. With --output the bytes go to a
-file, and a folder to a folder, which is there once it is complete; stderr says where it came from.
+stdout: the bytes, just as they are; of a folder, its listing in JSON. With --output bytes go to a
+file and a folder to a folder, which is there once it is complete; stderr says where it came from.
 
   anabranch recipe get page
   anabranch recipe get page --range 0..1024 -o beginning.bin
