@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anabranch_engine::clock::Clock;
 
 use crate::function::Fault;
+use crate::progress::CallProgress;
 
 /// The budget of one call. A function claims the memory that its signature does not declare, and asks between parts of
 /// its work whether to stop.
@@ -20,6 +21,7 @@ pub struct CallBudget {
     claimed: AtomicU64,
     stop: Arc<AtomicBool>,
     time: Option<CallTime>,
+    progress: Option<CallProgress>,
 }
 
 struct CallTime {
@@ -45,7 +47,17 @@ impl CallBudget {
         time: Option<(Duration, Arc<dyn Clock>)>,
     ) -> CallBudget {
         let time = time.map(|(limit, clock)| CallTime { limit, end: clock.now() + limit, clock });
-        CallBudget { granted, claimed: AtomicU64::new(0), stop, time }
+        CallBudget { granted, claimed: AtomicU64::new(0), stop, time, progress: None }
+    }
+
+    /// The same for a call that tells its progress.
+    pub(crate) fn with_progress(self, progress: CallProgress) -> CallBudget {
+        CallBudget { progress: Some(progress), ..self }
+    }
+
+    /// The progress of the call, if somebody may hear of it.
+    pub(crate) fn progress(&self) -> Option<&CallProgress> {
+        self.progress.as_ref()
     }
 
     /// Claims memory, before it is allocated.
@@ -73,15 +85,20 @@ impl CallBudget {
     }
 
     /// A fault if the call is to stop: nobody waits for it any more, or its time is over. Ask it at least once per few
-    /// milliseconds of work.
+    /// milliseconds of work: listeners learn from it how far the call is.
     pub fn check(&self) -> Result<(), Fault> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Fault::Stopped);
         }
-        match &self.time {
-            Some(time) if time.clock.now() >= time.end => Err(Fault::TooLong { limit: time.limit }),
-            _ => Ok(()),
+        let Some(time) = &self.time else { return Ok(()) };
+        let now = time.clock.now();
+        if now >= time.end {
+            return Err(Fault::TooLong { limit: time.limit });
         }
+        if let Some(progress) = &self.progress {
+            progress.step(now);
+        }
+        Ok(())
     }
 }
 

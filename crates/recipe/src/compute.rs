@@ -15,6 +15,7 @@ use crate::execute::{Purpose, Stages};
 use crate::executor::Inner;
 use crate::feed::Feed;
 use crate::function::Fault;
+use crate::progress::CallProgress;
 use crate::sink::Sink;
 use crate::value::StoredValue;
 
@@ -42,6 +43,8 @@ pub(crate) async fn compute(
 ) -> Result<(StoredValue, Duration), Error> {
     let stop = StopOnDrop::default();
     let (fixed, mut claims) = needed(&stages, &inputs);
+    let address = stages.last().expect("there is a stage").address;
+    let total = inputs.iter().map(|input| input.size).fold(0, u64::saturating_add);
     let most = inner.memory.most();
     let mut feeds = inputs.into_iter().map(Feed::of).collect();
     let (mut stages, mut spent) = (stages, Duration::ZERO);
@@ -52,7 +55,8 @@ pub(crate) async fn compute(
         claims = claims.min(claims_most);
         let room = inner.memory.take(fixed + claims).await?;
         let time = (inner.config.call_time, Arc::clone(inner.engine.clock()));
-        let budget = CallBudget::new(claims, Arc::clone(&stop.0), Some(time));
+        let progress = CallProgress::new(&inner.events, address, total, inner.engine.clock().now());
+        let budget = CallBudget::new(claims, Arc::clone(&stop.0), Some(time)).with_progress(progress);
         let drive = Box::new(Drive::new(stages, feeds, Arc::new(budget), Some(room)));
         match run(inner, drive, purpose, &mut spent).await? {
             Ran::ToItsEnd(sink, derivation) => {

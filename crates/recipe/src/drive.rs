@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_content::Address;
 use anabranch_text::panic_message;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -159,6 +160,9 @@ impl Drive {
     pub(crate) fn take_output(&mut self) -> crate::function::Chunks {
         let (chunks, paused) = self.out.take();
         self.paused = paused;
+        if let Some(progress) = self.budget.progress() {
+            progress.wrote(chunks.iter().map(Bytes::len).sum());
+        }
         chunks
     }
 
@@ -179,13 +183,15 @@ impl Drive {
 
     fn begin(&mut self) -> Result<(), (usize, Fault)> {
         let sizes: SmallVec<[u64; 8]> = self.feeds.iter().map(Feed::size).collect();
+        let inputs: SmallVec<[Address; 2]> = self.feeds.iter().map(Feed::address).collect();
         let unknown = [u64::MAX];
         let mut kernels = SmallVec::<[Box<dyn Kernel>; 1]>::new();
         for (place, stage) in self.stages.iter().enumerate() {
             let none = Params::new();
             let params = stage.params.as_deref().unwrap_or(&none);
-            let sizes = if place == 0 { &sizes[..] } else { &unknown };
-            let call = Call::new(stage.function.signature(), params, sizes, &self.budget);
+            let (inputs, sizes) =
+                if place == 0 { (&inputs[..], &sizes[..]) } else { (&[][..], &unknown[..]) };
+            let call = Call::new(stage.function.signature(), params, sizes, &self.budget).of(inputs);
             kernels.push(stage.function.begin(&call).map_err(|fault| (place, fault))?);
         }
         self.kernel = Some(match kernels.len() {
@@ -217,6 +223,7 @@ impl Drive {
                     assert!(!ended[input], "it wants more of input {input}, which has ended");
                     let feed = &mut feeds[input];
                     if let Some(chunk) = feed.pop(*chunk_most) {
+                        budget.progress().into_iter().for_each(|progress| progress.read(chunk.len()));
                         kernel.push(input, chunk, out)?;
                     } else if feed.is_done() {
                         ended[input] = true;
@@ -276,7 +283,7 @@ pub fn call_within(
 ) -> Result<(), Fault> {
     check(function.signature(), inputs.len(), params)?;
     let stage = Stage {
-        address: anabranch_content::Address::of(b""),
+        address: Address::of(b""),
         function: Arc::clone(function),
         params: Some(Arc::new(params.clone())),
         input_count: inputs.len(),

@@ -44,6 +44,16 @@ pub enum Error {
         /// The addresses, or the first of them.
         matches: Vec<Address>,
     },
+    /// A path leads to nothing inside of a folder.
+    #[error("{target}:{path}: {problem}")]
+    NotInside {
+        /// The folder, as the caller named it.
+        target: String,
+        /// The path inside.
+        path: String,
+        /// Where the path ends, and what to do.
+        problem: String,
+    },
     /// A recipe names a function that is not here.
     #[error("function `{function}` is not known here{}", Near(.near))]
     NoSuchFunction {

@@ -19,6 +19,20 @@ pub enum Event {
         /// How many recipes it takes, itself included.
         recipes: u64,
     },
+    /// A recipe is being computed. A call that takes long says how far it is, ten times per second at most.
+    Progress {
+        /// Its address; of fused recipes, that of the last one.
+        address: Address,
+        /// Bytes of its inputs that its function was given.
+        read: u64,
+        /// Bytes of all its inputs. A function may need fewer.
+        total: u64,
+        /// Bytes of its output so far.
+        written: u64,
+        /// How often its function came to a point where it could be stopped. A function of whole inputs works on when
+        /// it has read everything, and this number grows.
+        steps: u64,
+    },
     /// A recipe was computed.
     Computed {
         /// Its address.
@@ -59,6 +73,7 @@ pub enum Heard {
 const KEPT: usize = 4096;
 
 /// Where events come from.
+#[derive(Clone, Debug)]
 pub(crate) struct Events {
     sender: broadcast::Sender<Event>,
 }

@@ -90,7 +90,7 @@ pub(crate) struct Inner {
 pub const SHORT_ADDRESS_LEAST: usize = 6;
 
 /// The most addresses that an error lists.
-const MATCHES_MOST: usize = 10;
+pub(crate) const MATCHES_MOST: usize = 10;
 
 /// Whether a text looks like the beginning of an address.
 pub(crate) fn is_short_address(text: &str) -> bool {
@@ -284,31 +284,6 @@ impl Executor {
         match self.inner.store.derivation(address).await? {
             Some(found) if found.context == CONTEXT.0 => Ok(Some(Recipe::decode(&found.bytes)?)),
             _ => Ok(None),
-        }
-    }
-
-    /// The address that a text means: an address, a name for one, or the beginning of one, at least
-    /// [`SHORT_ADDRESS_LEAST`] hex digits. A name wins over the beginning of an address.
-    pub async fn find(&self, text: &str) -> Result<Address, Error> {
-        if let Ok(address) = text.parse() {
-            return Ok(address);
-        }
-        let store = &self.inner.store;
-        let named = match store.named(text).await {
-            Err(anabranch_content::Error::Name { .. }) => None,
-            other => other?,
-        };
-        if let Some(address) = named {
-            return Ok(address);
-        }
-        let none = || Error::NoSuchName { name: text.to_owned() };
-        if !is_short_address(text) {
-            return Err(none());
-        }
-        match &store.find_prefix(text, MATCHES_MOST).await?[..] {
-            [] => Err(none()),
-            [address] => Ok(*address),
-            several => Err(Error::Ambiguous { prefix: text.to_owned(), matches: several.to_vec() }),
         }
     }
 

@@ -44,6 +44,11 @@ impl Feed {
         Feed::of(self.value)
     }
 
+    /// The address of the input's bytes.
+    pub(crate) fn address(&self) -> Address {
+        self.value.output
+    }
+
     /// The length of the input in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.value.size

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_content::Address;
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 
@@ -159,6 +160,8 @@ impl Out {
 pub struct Call<'a> {
     /// Its parameters.
     pub arguments: Arguments<'a>,
+    /// The addresses of the inputs' bytes; a stage of a fused run does not know them, and has none.
+    pub inputs: &'a [Address],
     /// How many bytes each input has; a stage of a fused run does not know (`u64::MAX`).
     pub sizes: &'a [u64],
     /// Its memory and time.
@@ -173,7 +176,13 @@ impl<'a> Call<'a> {
         sizes: &'a [u64],
         budget: &'a Arc<CallBudget>,
     ) -> Call<'a> {
-        Call { arguments: Arguments::new(&signature.params, params), sizes, budget }
+        Call { arguments: Arguments::new(&signature.params, params), inputs: &[], sizes, budget }
+    }
+
+    /// The same call, of inputs with these addresses.
+    #[must_use]
+    pub fn of(self, inputs: &'a [Address]) -> Call<'a> {
+        Call { inputs, ..self }
     }
 }
 

@@ -62,6 +62,7 @@
 //! Reading order: the modules as listed.
 
 mod recipe;
+mod folder;
 mod params_json;
 mod param;
 mod arguments;
@@ -73,11 +74,13 @@ mod registry;
 mod functions;
 mod error;
 mod events;
+mod progress;
 mod status;
 mod pace;
 mod memory;
 mod refusals;
 mod executor;
+mod find;
 mod value;
 mod closure;
 mod run;
@@ -105,6 +108,7 @@ pub use error::Error;
 pub use events::{Event, Heard, Listener};
 pub use executor::{Added, Config, Draft, Executor, Ref, SHORT_ADDRESS_LEAST, UnknownFunction};
 pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, FilesOutside, RecipeFile};
+pub use folder::{Folder, FolderEntry};
 pub use function::{Call, Chunks, Fault, Function, Kernel, Open, Out};
 pub use get::{Get, Got, Source};
 pub use invalidate::{Invalidate, Invalidated, Reach};

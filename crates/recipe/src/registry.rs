@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anabranch_content::Address;
 use anabranch_text::closest;
 use bytes::Bytes;
 
@@ -155,8 +156,10 @@ pub(crate) fn check_known(signature: &Signature, params: &Params) -> Result<(), 
 pub fn check_call(function: &dyn Function, inputs: usize, params: &Params) -> Result<(), Fault> {
     check(function.signature(), inputs, params)?;
     // How large inputs are is not known yet, as inside a fused run.
-    let sizes = vec![u64::MAX; inputs];
-    match function.begin(&Call::new(function.signature(), params, &sizes, &CallBudget::unlimited())) {
+    let (sizes, addresses) = (vec![u64::MAX; inputs], vec![Address::of(b""); inputs]);
+    let budget = CallBudget::unlimited();
+    let call = Call::new(function.signature(), params, &sizes, &budget).of(&addresses);
+    match function.begin(&call) {
         Err(fault @ Fault::Param { .. }) => Err(fault),
         // What depends on inputs is found out when they are there.
         Ok(_) | Err(_) => Ok(()),

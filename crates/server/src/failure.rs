@@ -78,7 +78,7 @@ pub(crate) async fn answer<T>(call: impl Future<Output = Result<T, Failure>>) ->
 /// Which kind of failure an error is. `Internal` is left to what can only be a mistake of this program.
 pub(crate) fn status_of(error: &Error) -> Code {
     match error {
-        Error::NotFound { .. } | Error::NoSuchName { .. } => Code::NotFound,
+        Error::NotFound { .. } | Error::NoSuchName { .. } | Error::NotInside { .. } => Code::NotFound,
         Error::NotARecipe { .. } | Error::NoSuchFunction { .. } => Code::FailedPrecondition,
         Error::Malformed(_) | Error::Ambiguous { .. } => Code::InvalidArgument,
         Error::Function { fault, .. } => match fault {

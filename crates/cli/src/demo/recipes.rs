@@ -37,7 +37,9 @@ pub(super) async fn told() -> Result<String, Failure> {
         let FileBytes::Here(bytes) = &blob.bytes else { return Err(Failure::of("the demo names no files")) };
         blobs.push(executor.put(bytes.clone()).await?.address);
     }
-    let added = executor.add_all(&file.drafts(&blobs, &BTreeMap::new()), UnknownFunction::Refuse).await?;
+    let added = executor
+        .add_all(&file.drafts(&blobs, &BTreeMap::new(), &BTreeMap::new()), UnknownFunction::Refuse)
+        .await?;
     let place = file.recipes.iter().position(|recipe| recipe.name == "page");
     let page = added[place.ok_or_else(|| Failure::of("the demo has a page"))?].address;
 

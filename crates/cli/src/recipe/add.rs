@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::at::{At, Missing};
 use super::backend::Backend;
+use super::folder::{self, Walked};
 use super::input::Input;
 use super::{functions, graph, show};
 use crate::failure::Failure;
@@ -34,8 +35,8 @@ pub(crate) struct Add {
     /// The function: NAME/VERSION.
     #[arg(value_name = "FUNCTION", required_unless_present = "file")]
     function: Option<String>,
-    /// An input: an address, the first 6 or more digits of one, a name, or a file, which is put as a blob; repeat it for
-    /// each input, in order.
+    /// An input: an address, the first 6 or more digits of one, a name, FOLDER:PATH of a file in a folder, or a file or
+    /// folder on disk, which is put; repeat it for each input, in order.
     #[arg(short, long = "input", value_name = "TARGET")]
     inputs: Vec<String>,
     /// A parameter: NAME=TEXT, or NAME:=JSON.
@@ -70,7 +71,7 @@ impl Add {
             let known = if self.at.is_remote() { UnknownFunction::Accept } else { unknown };
             let file = RecipeFile::read(file, &Functions::builtin(), known, outside)?;
             return self.at.run(Missing::Make, async |backend| {
-                let put = graph::put(backend, file, unknown).await?;
+                let put = graph::put(backend, file, unknown, &self.at.folder()).await?;
                 if self.json {
                     return show::json(&graph::as_json(&put));
                 }
@@ -92,7 +93,7 @@ impl Add {
         self.at.run(Missing::Make, async |backend| {
             let mut inputs = Vec::with_capacity(self.inputs.len());
             for input in &self.inputs {
-                inputs.push(Ref::Address(find_or_put(backend, input).await?));
+                inputs.push(Ref::Address(find_or_put(backend, input, &self.at.folder()).await?));
             }
             let draft = Draft { function, inputs, params };
             let added = backend.add_all(&[draft], unknown).await?;
@@ -111,12 +112,17 @@ impl Add {
     }
 }
 
-/// The address that an input means. A file that no name hides is put as a blob.
-async fn find_or_put(backend: &Backend, input: &str) -> Result<Address, Failure> {
+/// The address that an input means. A file or a folder that no name hides is put.
+async fn find_or_put(backend: &Backend, input: &str, store: &Path) -> Result<Address, Failure> {
     if let Some(address) = backend.look_up(input).await? {
         return Ok(address);
     }
     let path = Path::new(input);
+    if path.is_dir() {
+        let put = folder::put(backend, path, Walked::find(path, store)?).await?;
+        out::note(&format!("put the folder {input} as {}", put.address));
+        return Ok(put.address);
+    }
     if !path.is_file() {
         return Err(backend.nothing_named(input).await);
     }

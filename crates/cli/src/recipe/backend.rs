@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anabranch_content::{
     Address, Collect, Collected, DroppedImport, Exported, Health, Import, ImportRecord, Imported, NameChange,
-    Put, Scrub, Scrubbed,
+    Put, Scrub, Scrubbed, Value,
 };
 use anabranch_recipe::{
     Added, Draft, Error, Heard, Invalidate, Invalidated, Listener, Ref, Signature, Status, UnknownFunction,
@@ -168,7 +168,12 @@ impl Backend {
                 found => Ok(Some(found?)),
             },
             Connection::Client(client) => match client.find(text).await {
-                Err(ClientError::Call { code: Code::NotFound, .. }) => Ok(None),
+                // A path that leads to nothing inside of a folder has a message of its own.
+                Err(ClientError::Call { code: Code::NotFound, message })
+                    if message.starts_with("nothing is named") =>
+                {
+                    Ok(None)
+                }
                 found => Ok(Some(found?)),
             },
         })
@@ -428,8 +433,32 @@ impl Backend {
     }
 }
 
-/// So many recipes are sent at once; a server bounds what one call may bring.
+/// So many recipes are sent at once, and about so many bytes; a server bounds what one call may bring.
 const SENT: usize = 20_000;
+const SENT_BYTES: usize = 4 << 20;
+
+/// How many of the first recipes are sent at once; at least one.
+fn part_of(drafts: &[Draft]) -> usize {
+    let mut bytes = 0;
+    let fits = drafts.iter().take(SENT).take_while(|draft| {
+        bytes += 40 * draft.inputs.len() + draft.params.values().map(text_bytes).sum::<usize>();
+        bytes <= SENT_BYTES
+    });
+    fits.count().max(1)
+}
+
+/// About the bytes of a parameter.
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => 8 + text.len(),
+        Value::Bytes(bytes) => 8 + bytes.len(),
+        Value::List(values) => 8 + values.iter().map(text_bytes).sum::<usize>(),
+        Value::Map(values) => {
+            8 + values.iter().map(|(key, value)| key.len() + text_bytes(value)).sum::<usize>()
+        }
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Address(_) => 8,
+    }
+}
 
 async fn in_parts(
     client: &Client,
@@ -437,7 +466,10 @@ async fn in_parts(
     unknown: UnknownFunction,
 ) -> Result<Vec<Added>, Failure> {
     let mut added: Vec<Added> = Vec::with_capacity(drafts.len());
-    for part in drafts.chunks(SENT) {
+    let mut rest = drafts;
+    while !rest.is_empty() {
+        let (part, behind) = rest.split_at(part_of(rest));
+        rest = behind;
         let before = added.len();
         let input = |input: &Ref| match *input {
             Ref::Earlier(place) if place < before => Ref::Address(added[place].address),

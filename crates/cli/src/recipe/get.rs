@@ -2,15 +2,19 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anabranch_content::Address;
 use anabranch_engine::clock::{Clock as _, SystemClock};
+use anabranch_recipe::Folder;
 use anabranch_text::{count, duration, size};
 use clap::Args;
 use futures_util::future::{Either, select};
+use serde_json::json;
 
 use super::at::{At, Missing};
 use super::backend::Backend;
+use super::folder::{self, Existing, Output};
 use super::got::Got;
 use super::pour::Sink;
 use super::progress::{Computing, Meter, TICK};
@@ -19,11 +23,14 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-stdout: the bytes of the value, unchanged. With --output they go to a file, which appears once it is
-complete, and stderr says whether the value was computed.
+stdout: the bytes of the value, unchanged; of a folder, its listing in JSON. With --output they go to a
+file, and a folder to a folder, which appears once it is complete; stderr says whether the value was
+computed.
 
   anabranch recipe get page
   anabranch recipe get page --range 0..1024 -o beginning.bin
+  anabranch recipe get site -o public               # a folder, as `recipe put site/` kept it
+  anabranch recipe get site:css/main.css            # a file in it
 
 Exit codes: 0 written; 1 not found, failed, or not in time; 2 wrong usage; 3 written, but data that
 had been acknowledged was lost (the log says what).";
@@ -31,12 +38,15 @@ had been acknowledged was lost (the log says what).";
 /// Writes a value.
 #[derive(Args)]
 pub(crate) struct Get {
-    /// An address, the first 6 or more digits of one, or a name.
+    /// An address, the first 6 or more digits of one, a name, or FOLDER:PATH of a file in a folder.
     #[arg(value_name = "TARGET")]
     target: String,
-    /// The file to write; stdout if not given.
-    #[arg(short, long, value_name = "FILE")]
+    /// The file or folder to write; stdout if not given. A folder is written to a folder that does not exist or is empty.
+    #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// Replaces a folder that is there, with all that is in it. Files are replaced without this.
+    #[arg(long, requires = "output")]
+    force: bool,
     /// Only these bytes: FIRST..END, either may be left out.
     #[arg(long, value_name = "A..B", value_parser = range, default_value = "..", hide_default_value = true)]
     range: Range<u64>,
@@ -58,6 +68,11 @@ impl Get {
         self.at.run_until("stopped; values that were computed are kept", Missing::Refuse, async |backend| {
             let began = SystemClock.now();
             let address = backend.find(&self.target).await?;
+            if let Some(path) = self.folder_path()
+                && let Some(folder) = folder_at(backend, address).await?
+            {
+                return self.write_folder(backend, (address, folder), path, began).await;
+            }
             // Before anything is computed: if it cannot be written, that is soon enough to say so.
             let sink = Sink::to(self.output.as_deref())?;
             let get = backend.get(address, self.range.clone(), self.timeout);
@@ -88,6 +103,48 @@ impl Get {
             }
             Ok(())
         })
+    }
+}
+
+impl Get {
+    /// Where a folder would be written.
+    fn folder_path(&self) -> Option<&Path> {
+        self.output.as_deref().filter(|path| *path != Path::new("-"))
+    }
+
+    async fn write_folder(
+        &self,
+        backend: &Backend,
+        (address, folder): (Address, Folder),
+        path: &Path,
+        began: Instant,
+    ) -> Result<(), Failure> {
+        if self.range != (0..u64::MAX) {
+            return Err(Failure::Wrong("--range is for files; a folder is written as a whole".to_owned()));
+        }
+        let existing = if self.force { Existing::Replace } else { Existing::Refuse };
+        let output = Output::to(path, existing)?;
+        let written = folder::write(backend, folder, output, self.timeout).await?;
+        let took = SystemClock.now() - began;
+        if self.json {
+            return show::json(&json!({
+                "source": "folder", "output": address.to_string(), "written": written.bytes,
+                "files": written.files, "folders": written.folders, "links": written.links,
+                "micros": u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            }));
+        }
+        let (files, folders) = (count(written.files, "file"), count(written.folders, "folder"));
+        let (size, took) = (size::format(written.bytes), duration::format(took));
+        out::note(&format!("{files} in {folders}, {size}, in {took}"));
+        Ok(())
+    }
+}
+
+/// The folder at an address, if one is there.
+async fn folder_at(backend: &Backend, address: Address) -> Result<Option<Folder>, Failure> {
+    match backend.resolve(address).await?.recipe {
+        None => Ok(None),
+        Some(recipe) => Folder::of(&recipe).map_err(|malformed| Failure::of(malformed.to_string())),
     }
 }
 

@@ -1,12 +1,14 @@
 //! Puts a recipe file.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anabranch_content::Address;
 use anabranch_recipe::{FileBytes, RecipeFile, UnknownFunction};
 use serde_json::{Value as Json, json};
 
 use super::backend::Backend;
+use super::folder::{self, Walked};
 use super::input::Input;
 use super::show;
 use crate::failure::Failure;
@@ -16,6 +18,7 @@ use crate::table::Table;
 /// A blob or a recipe of a file, put.
 pub(super) struct Entry {
     name: String,
+    is_folder: bool,
     /// The function, of a recipe.
     function: Option<String>,
     address: Address,
@@ -28,6 +31,7 @@ pub(super) async fn put(
     backend: &Backend,
     file: RecipeFile,
     unknown: UnknownFunction,
+    store: &Path,
 ) -> Result<Vec<Entry>, Failure> {
     let mut references = BTreeMap::new();
     for name in file.references() {
@@ -40,19 +44,43 @@ pub(super) async fn put(
         let put = match &blob.bytes {
             FileBytes::Here(bytes) => backend.put_bytes(bytes.clone()).await?,
             FileBytes::At(path) => backend.put(&Input::open(path, path)?).await?,
+            FileBytes::Folder(path) => {
+                blobs.push(folder::put(backend, path, Walked::find(path, store)?).await?.address);
+                continue;
+            }
         };
         blobs.push(put.address);
     }
-    let added = backend.add_all(&file.drafts(&blobs, &references), unknown).await?;
+    let mut insides = BTreeMap::new();
+    for (place, path) in file.insides() {
+        let address = backend.find(&format!("{}:{path}", blobs[place])).await?;
+        insides.insert((place, path.to_owned()), address);
+    }
+    let added = backend.add_all(&file.drafts(&blobs, &references, &insides), unknown).await?;
     let mut entries = Vec::with_capacity(blobs.len() + added.len());
     for (blob, address) in file.blobs.into_iter().zip(blobs) {
         let (function, dangling) = (None, Vec::new());
-        entries.push(Entry { name: blob.name, function, address, reference: blob.reference, dangling });
+        let is_folder = matches!(blob.bytes, FileBytes::Folder(_));
+        entries.push(Entry {
+            name: blob.name,
+            is_folder,
+            function,
+            address,
+            reference: blob.reference,
+            dangling,
+        });
     }
     for (recipe, added) in file.recipes.into_iter().zip(added) {
         let (function, address) = (Some(recipe.function.to_string()), added.address);
         let (name, reference) = (recipe.name, recipe.reference);
-        entries.push(Entry { name, function, address, reference, dangling: added.dangling });
+        entries.push(Entry {
+            name,
+            is_folder: false,
+            function,
+            address,
+            reference,
+            dangling: added.dangling,
+        });
     }
     for entry in &entries {
         if let Some(reference) = &entry.reference {
@@ -74,7 +102,10 @@ pub(super) fn warn(entries: &[Entry]) {
 pub(super) fn text(entries: &[Entry]) -> String {
     let mut table = Table::new(["name", "what", "address", "ref"]);
     for entry in entries {
-        let what = entry.function.clone().unwrap_or_else(|| "blob".to_owned());
+        let what = entry
+            .function
+            .clone()
+            .unwrap_or_else(|| if entry.is_folder { "folder" } else { "blob" }.to_owned());
         let reference = entry.reference.clone().unwrap_or_default();
         table.row([entry.name.clone(), what, entry.address.to_string(), reference]);
     }

@@ -8,15 +8,24 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::folder::FileToRead;
 use super::pour;
 use super::progress::{Meter, Metered};
 use crate::failure::Failure;
 
 /// Bytes that can be read from their beginning any number of times.
 pub(super) enum Input {
-    File { path: PathBuf, len: u64 },
+    File {
+        path: PathBuf,
+        len: u64,
+    },
+    /// A file of a folder.
+    Watched(FileToRead),
     Memory(Bytes),
-    Spool { file: Arc<File>, len: u64 },
+    Spool {
+        file: Arc<File>,
+        len: u64,
+    },
 }
 
 /// So many bytes of a pipe are kept in memory, more in a file without a name.
@@ -31,7 +40,10 @@ impl Input {
         }
         let found = std::fs::metadata(path).map_err(|error| unread(path, &error))?;
         if found.is_dir() {
-            return Err(Failure::of(format!("{} is a folder; name files", path.display())));
+            return Err(Failure::of(format!(
+                "{} is a folder, which belongs to `recipe put`",
+                path.display()
+            )));
         }
         if found.is_file() {
             return Ok(Input::File { path: path.to_owned(), len: found.len() });
@@ -45,17 +57,24 @@ impl Input {
         match self {
             Input::File { len, .. } | Input::Spool { len, .. } => *len,
             Input::Memory(bytes) => bytes.len() as u64,
+            Input::Watched(_) => 0,
         }
     }
 
     /// Reads all bytes from the beginning, and shows on a terminal how far that is.
     pub(super) fn reader(&self) -> Result<Metered<Box<dyn Read + Send>>, Failure> {
-        Ok(Metered { inner: self.bytes()?, meter: Meter::new("reading", Some(self.len())) })
+        let meter = match self {
+            // The whole folder has one.
+            Input::Watched(_) => Meter::silent(),
+            _ => Meter::new("reading", Some(self.len())),
+        };
+        Ok(Metered { inner: self.bytes()?, meter })
     }
 
     fn bytes(&self) -> Result<Box<dyn Read + Send>, Failure> {
         match self {
             Input::File { path, .. } => Ok(Box::new(File::open(path).map_err(|error| unread(path, &error))?)),
+            Input::Watched(file) => file.reader().map_err(|error| unread(file.path(), &error)),
             Input::Memory(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),
             Input::Spool { file, .. } => Ok(Box::new(SpoolReader { file: Arc::clone(file), at: 0 })),
         }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
@@ -17,6 +18,35 @@ use crate::out;
 
 /// How long a command may take to end after Ctrl-C.
 const END_WITHIN: Duration = Duration::from_secs(1);
+
+/// Guards at work that remove what must not be left behind.
+static CLEANING: AtomicUsize = AtomicUsize::new(0);
+
+/// While this lives, files are being removed: a command that was stopped waits for it, unless Ctrl-C is pressed again.
+pub(super) struct Cleaning(());
+
+impl Cleaning {
+    pub(super) fn begin() -> Cleaning {
+        CLEANING.fetch_add(1, Ordering::Relaxed);
+        Cleaning(())
+    }
+}
+
+impl Drop for Cleaning {
+    fn drop(&mut self) {
+        CLEANING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Ends when a command that was stopped has had time to end, and nothing is being removed.
+async fn time_to_end() {
+    loop {
+        SystemClock.sleep_until(SystemClock.now() + END_WITHIN).await;
+        if CLEANING.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+    }
+}
 
 /// Listens for Ctrl-C from its making on.
 pub(super) struct Interrupt {
@@ -38,7 +68,7 @@ impl Interrupt {
             out::note(&message);
             notify.notify_one();
             let second = pin!(signals.recv());
-            select(second, SystemClock.sleep_until(SystemClock.now() + END_WITHIN)).await;
+            select(second, pin!(time_to_end())).await;
             end_now();
         });
         Ok(Interrupt { pressed, _task: task })

@@ -10,6 +10,7 @@ mod place;
 mod input;
 mod backend;
 mod inside;
+mod folder;
 mod got;
 mod pour;
 mod show;
@@ -52,7 +53,7 @@ use crate::failure::Failure;
 /// The verbs of recipes.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Stores files as blobs and prints their addresses.
+    /// Stores files and folders and prints their addresses.
     #[command(after_help = put::HELP)]
     Put(put::Put),
     /// Stores a recipe, or a file of recipes that read each other by name, and prints addresses.
@@ -61,10 +62,10 @@ pub(crate) enum Verb {
     /// Checks recipe files without storing anything.
     #[command(after_help = check::HELP)]
     Check(check::Check),
-    /// Writes the value of a blob or a recipe; a recipe is computed unless its value is stored.
+    /// Writes the value of a blob or a recipe, which is computed unless its value is stored; or writes a folder.
     #[command(after_help = get::HELP)]
     Get(get::Get),
-    /// Describes an address or a name: a blob, or a recipe and its stored value.
+    /// Describes an address or a name: a blob, a folder, or a recipe and its stored value.
     #[command(after_help = STORE_EXIT_CODES)]
     Resolve(resolve::Resolve),
     /// Shows the graph of a recipe: its inputs and theirs, with sizes, times and which values are stored.

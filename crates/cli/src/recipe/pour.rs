@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 
 use crate::failure::Failure;
 
-/// Read at a time.
-const CHUNK: usize = 256 << 10;
+/// Read at a time: the store writes such pieces as they are.
+const CHUNK: usize = 512 << 10;
 
 /// So many chunks are read ahead of the call.
 const AHEAD: usize = 4;

@@ -1,8 +1,10 @@
 //! How far a command is, on one line of the terminal that is drawn again and again. Without a terminal nothing is drawn.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Read, Write};
 use std::time::{Duration, Instant};
 
+use anabranch_content::Address;
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{Event, Heard};
 use anabranch_text::{count, duration, size};
@@ -66,6 +68,11 @@ impl Meter {
         Meter { line: Line::new(), verb, done: 0, of }
     }
 
+    /// A meter that shows nothing.
+    pub(super) fn silent() -> Meter {
+        Meter { line: None, verb: "", done: 0, of: None }
+    }
+
     /// More bytes have passed.
     pub(super) fn add(&mut self, bytes: usize) {
         self.done += bytes as u64;
@@ -101,6 +108,26 @@ impl<T: Write> Write for Metered<T> {
     }
 }
 
+/// The line of a get. One recipe has a bar of its bytes, several have a bar of recipes.
+fn computing_line([done, of, failed]: [u64; 3], calls: CallBytes, took: Duration) -> String {
+    let CallBytes { read, total, written } = calls;
+    let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+    let wrote = if written > 0 { format!(", {} written", size::format(written)) } else { String::new() };
+    if of <= 1 && read < total {
+        return format!("{}{wrote}{failed}", bytes_line("computing", read, Some(total), took));
+    }
+    let line = match of {
+        0 | 1 if total > 0 => format!("computing: all {} read{wrote}", size::format(total)),
+        0 => format!("computing: {} so far", count(done, "recipe")),
+        _ => format!("computing {} {done} of {of} recipes", bar(done, of)),
+    };
+    let at_work = match of > 1 && total > 0 {
+        true => format!("; at work: {} of {}", size::format(read), size::format(total)),
+        false => String::new(),
+    };
+    format!("{line}{at_work}{failed}, {}", duration::format(took))
+}
+
 fn bytes_line(verb: &str, done: u64, of: Option<u64>, took: Duration) -> String {
     let rate = done as f64 / took.as_secs_f64().max(1e-3);
     let speed = format!("{}/s", size::format(rate as u64));
@@ -114,57 +141,70 @@ fn bytes_line(verb: &str, done: u64, of: Option<u64>, took: Duration) -> String 
     }
 }
 
-/// How many recipes are computed for a get.
+/// How many recipes are computed for a get, and how far the calls in flight are.
 pub(super) struct Computing {
     line: Line,
     computed: u64,
     of: u64,
     failed: u64,
-    /// Bytes of computed values.
-    bytes: u64,
+    calls: BTreeMap<Address, CallBytes>,
+}
+
+/// The progress of a call.
+#[derive(Clone, Copy, Default)]
+struct CallBytes {
+    read: u64,
+    total: u64,
+    written: u64,
 }
 
 impl Computing {
     /// The line of a get, if stderr is a terminal.
     pub(super) fn new() -> Option<Computing> {
-        Line::new().map(|line| Computing { line, computed: 0, of: 0, failed: 0, bytes: 0 })
+        Line::new().map(|line| Computing { line, computed: 0, of: 0, failed: 0, calls: BTreeMap::new() })
     }
 
     /// Something happened.
     pub(super) fn heard(&mut self, heard: &Heard) {
         match heard {
             Heard::Event(Event::Begun { recipes, .. }) => self.of += recipes,
-            Heard::Event(Event::Computed { size, .. }) => {
-                self.computed += 1;
-                self.bytes += size;
+            Heard::Event(Event::Progress { address, read, total, written, .. }) => {
+                let call = CallBytes { read: *read, total: *total, written: *written };
+                self.calls.insert(*address, call);
             }
-            Heard::Event(Event::Failed { .. }) => self.failed += 1,
+            Heard::Event(Event::Computed { address, .. }) => {
+                self.computed += 1;
+                self.calls.remove(address);
+            }
+            Heard::Event(Event::Failed { address, .. }) => {
+                self.failed += 1;
+                self.calls.remove(address);
+            }
             Heard::Event(_) => {}
             // Each was one of these, most likely a computed one.
-            Heard::Lost(count) => self.computed += count,
+            Heard::Lost(count) => {
+                self.computed += count;
+                self.calls.clear();
+            }
         }
         self.draw();
     }
 
     /// Draws the line again, so that its time goes on during one long recipe.
     pub(super) fn draw(&mut self) {
-        let Computing { computed, of, failed, bytes, .. } = *self;
-        self.line.draw(|took| computing_line(computed, of, failed, bytes, took));
+        let sum = |all: CallBytes, call: &CallBytes| CallBytes {
+            read: all.read + call.read,
+            total: all.total.saturating_add(call.total),
+            written: all.written + call.written,
+        };
+        let calls = self.calls.values().fold(CallBytes::default(), sum);
+        let counts = [self.computed, self.of, self.failed];
+        self.line.draw(|took| computing_line(counts, calls, took));
     }
 }
 
 /// The time between two drawings while nothing happens.
 pub(super) const TICK: Duration = Duration::from_millis(250);
-
-fn computing_line(done: u64, of: u64, failed: u64, bytes: u64, took: Duration) -> String {
-    let line = match of {
-        0 => format!("computing: {} so far", count(done, "recipe")),
-        _ => format!("computing {} {done} of {}", bar(done, of), count(of, "recipe")),
-    };
-    let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-    let bytes = if bytes > 0 { format!(", {}", size::format(bytes)) } else { String::new() };
-    format!("{line}{failed}{bytes}, {}", duration::format(took))
-}
 
 fn bar(done: u64, of: u64) -> String {
     let full = (done as f64 / of.max(1) as f64 * BAR as f64).round() as usize;
@@ -183,13 +223,24 @@ mod tests {
     }
 
     #[test]
-    fn a_computation_shows_recipes_bytes_and_its_time() {
+    fn one_recipe_has_a_bar_of_bytes() {
         let took = Duration::from_secs(2);
-        assert_eq!(computing_line(0, 0, 0, 0, took), "computing: 0 recipes so far, 2 s");
-        assert_eq!(
-            computing_line(1, 2, 1, 3 << 20, took),
-            format!("computing {} 1 of 2 recipes, 1 failed, 3 MiB, 2 s", bar(1, 2))
-        );
+        let line =
+            |counts, read, total, written| computing_line(counts, CallBytes { read, total, written }, took);
+        const MIB: u64 = 1 << 20;
+        let cases = [
+            (line([0, 1, 0], 0, 0, 0), "computing [                              ] 0 of 1 recipes, 2 s"),
+            (
+                line([0, 1, 0], 8 * MIB, 32 * MIB, 2 * MIB),
+                "computing [========                      ] 8 MiB of 32 MiB, 4 MiB/s, 6 s left, 2 MiB written",
+            ),
+            (line([0, 1, 0], 32 * MIB, 32 * MIB, 0), "computing: all 32 MiB read, 2 s"),
+            (
+                line([1, 2, 1], 8 * MIB, 32 * MIB, 0),
+                "computing [===============               ] 1 of 2 recipes; at work: 8 MiB of 32 MiB, 1 failed, 2 s",
+            ),
+        ];
+        cases.into_iter().for_each(|(line, expected)| assert_eq!(line, expected));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `anabranch recipe resolve`.
 
 use anabranch_content::{Address, Memo};
-use anabranch_recipe::{ParamsAsJson, Recipe, ValueAsJson};
+use anabranch_recipe::{Folder, FolderEntry, ParamsAsJson, Recipe, ValueAsJson};
 use anabranch_text::{duration, size};
 use clap::Args;
 use serde_json::{Value as Json, json};
@@ -9,12 +9,14 @@ use serde_json::{Value as Json, json};
 use super::at::{At, Missing};
 use super::show;
 use crate::failure::Failure;
+use crate::out;
 use crate::plan::utc;
+use crate::table::Table;
 
 /// Describes an address.
 #[derive(Args)]
 pub(crate) struct Resolve {
-    /// An address, the first 6 or more digits of one, or a name.
+    /// An address, the first 6 or more digits of one, a name, or FOLDER:PATH.
     #[arg(value_name = "TARGET")]
     target: String,
     #[command(flatten)]
@@ -39,12 +41,50 @@ impl Resolve {
                     false => show::facts(&[("blob", address.to_string()), ("size", size::format(size))]),
                 };
             };
+            if let Ok(Some(folder)) = Folder::of(&recipe) {
+                return match self.json {
+                    true => show::json(&folder_json(address, &folder)),
+                    false => folder_text(address, &folder),
+                };
+            }
             match self.json {
                 true => show::json(&as_json(address, &recipe, found.memo.as_ref())),
                 false => text(address, &recipe, found.memo.as_ref()),
             }
         })
     }
+}
+
+/// A folder: its entries by name, as JSON.
+fn folder_json(address: Address, folder: &Folder) -> Json {
+    let entry = |(name, entry): (&str, &FolderEntry)| match entry {
+        FolderEntry::File { address, executable } => {
+            json!({"name": name, "kind": "file", "address": address.to_string(), "executable": executable})
+        }
+        FolderEntry::Folder { address } => {
+            json!({"name": name, "kind": "folder", "address": address.to_string()})
+        }
+        FolderEntry::Link { target } => json!({"name": name, "kind": "link", "target": target}),
+    };
+    let entries: Vec<Json> = folder.entries().map(entry).collect();
+    json!({"address": address.to_string(), "kind": "folder", "entries": entries})
+}
+
+/// The same, for people.
+fn folder_text(address: Address, folder: &Folder) -> Result<(), Failure> {
+    let entries = folder.entries();
+    show::facts(&[("folder", address.to_string()), ("entries", entries.len().to_string())])?;
+    let mut table = Table::new(["name", "kind", "address"]).whole_in_pipes();
+    for (name, entry) in entries {
+        let (kind, to) = match entry {
+            FolderEntry::File { address, executable: false } => ("file", address.to_string()),
+            FolderEntry::File { address, executable: true } => ("executable", address.to_string()),
+            FolderEntry::Folder { address } => ("folder", address.to_string()),
+            FolderEntry::Link { target } => ("link", format!("to {target}")),
+        };
+        table.row([name, kind, &to]);
+    }
+    if folder.entries().len() == 0 { Ok(()) } else { out::data(&table.text(0)) }
 }
 
 fn text(address: Address, recipe: &Recipe, memo: Option<&Memo>) -> Result<(), Failure> {

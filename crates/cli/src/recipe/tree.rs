@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use anabranch_content::Address;
+use anabranch_recipe::{Folder, FolderEntry};
 use clap::Args;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::at::{At, Missing};
+use super::backend::Backend;
 use super::node::Node;
 use super::show;
 use crate::failure::Failure;
@@ -14,8 +16,8 @@ use crate::out;
 use crate::table::Table;
 
 pub(super) const HELP: &str = "\
-stdout: a line per recipe and blob, each below the recipe that reads it. A recipe that is read more
-than once is shown with its inputs the first time. Nothing is computed.
+stdout: a line per recipe, blob, folder and link, each below the recipe or folder that has it. What is
+there more than once is shown with its inputs the first time. Nothing is computed.
 
   anabranch recipe tree page
 
@@ -25,7 +27,7 @@ was lost (the log says what).";
 /// Shows a graph.
 #[derive(Args)]
 pub(crate) struct Tree {
-    /// An address, the first 6 or more digits of one, or a name.
+    /// An address, the first 6 or more digits of one, a name, or FOLDER:PATH.
     #[arg(value_name = "TARGET")]
     target: String,
     /// The most lines.
@@ -41,10 +43,25 @@ pub(crate) struct Tree {
 /// A node where it is read.
 struct Line {
     depth: usize,
-    address: Address,
-    node: Node,
+    /// Its name in the folder that it is in.
+    name: Option<String>,
+    what: What,
     /// Its inputs were shown before.
     is_repeated: bool,
+}
+
+enum What {
+    Node(Address, Node),
+    Folder(Address, Folder),
+    /// A symbolic link, with what it holds.
+    Link(String),
+}
+
+/// A node that is not looked up yet.
+struct Waiting {
+    depth: usize,
+    name: Option<String>,
+    to: Result<Address, String>,
 }
 
 impl Tree {
@@ -52,18 +69,20 @@ impl Tree {
         self.at.run(Missing::Refuse, async |backend| {
             let root = backend.find(&self.target).await?;
             let (mut lines, mut shown) = (Vec::new(), HashSet::new());
-            let mut waiting = vec![(0, root)];
-            while let Some((depth, address)) = waiting.pop() {
+            let mut waiting = vec![Waiting { depth: 0, name: None, to: Ok(root) }];
+            while let Some(Waiting { depth, name, to }) = waiting.pop() {
                 if lines.len() == self.most as usize {
                     out::note(&format!("only the first {} lines; --most shows more", self.most));
                     break;
                 }
-                let node = Node::find(backend, address).await?;
-                let is_repeated = !shown.insert(address);
-                if let (Node::Recipe { recipe, .. }, false) = (&node, is_repeated) {
-                    waiting.extend(recipe.inputs.iter().rev().map(|input| (depth + 1, *input)));
+                let (what, is_repeated) = match to {
+                    Err(target) => (What::Link(target), false),
+                    Ok(address) => (What::find(backend, address).await?, !shown.insert(address)),
+                };
+                if !is_repeated {
+                    waiting.extend(what.below(depth + 1).into_iter().rev());
                 }
-                lines.push(Line { depth, address, node, is_repeated });
+                lines.push(Line { depth, name, what, is_repeated });
             }
             if self.json {
                 return show::json(&lines.iter().map(Line::json).collect());
@@ -75,18 +94,86 @@ impl Tree {
     }
 }
 
+impl What {
+    async fn find(backend: &Backend, address: Address) -> Result<What, Failure> {
+        let node = Node::find(backend, address).await?;
+        Ok(match &node {
+            Node::Recipe { recipe, .. } => match Folder::of(recipe) {
+                Ok(Some(folder)) => What::Folder(address, folder),
+                // A folder that cannot be is shown as the recipe that it is.
+                Ok(None) | Err(_) => What::Node(address, node),
+            },
+            _ => What::Node(address, node),
+        })
+    }
+
+    /// Its inputs or entries.
+    fn below(&self, depth: usize) -> Vec<Waiting> {
+        match self {
+            What::Node(_, Node::Recipe { recipe, .. }) => {
+                let input = |input: &Address| Waiting { depth, name: None, to: Ok(*input) };
+                recipe.inputs.iter().map(input).collect()
+            }
+            What::Folder(_, folder) => {
+                let entry = |(name, entry): (&str, &FolderEntry)| match entry {
+                    FolderEntry::File { address, .. } | FolderEntry::Folder { address } => {
+                        Waiting { depth, name: Some(name.to_owned()), to: Ok(*address) }
+                    }
+                    FolderEntry::Link { target } => {
+                        Waiting { depth, name: Some(name.to_owned()), to: Err(target.clone()) }
+                    }
+                };
+                folder.entries().map(entry).collect()
+            }
+            What::Node(..) | What::Link(_) => Vec::new(),
+        }
+    }
+
+    fn address(&self) -> Option<Address> {
+        match self {
+            What::Node(address, _) | What::Folder(address, _) => Some(*address),
+            What::Link(_) => None,
+        }
+    }
+}
+
 impl Line {
     fn cells(&self) -> [String; 4] {
-        let [what, size, value] = self.node.words();
-        let has_inputs = matches!(&self.node, Node::Recipe { recipe, .. } if !recipe.inputs.is_empty());
-        let value = if self.is_repeated && has_inputs { format!("{value}; inputs above") } else { value };
-        [format!("{}{what}", "  ".repeat(self.depth)), self.address.to_string(), size, value]
+        let [what, size, value] = match &self.what {
+            What::Link(target) => [format!("link to {target}"), String::new(), String::new()],
+            What::Folder(_, folder) => {
+                ["folder".to_owned(), String::new(), format!("{} inside", folder.entries().len())]
+            }
+            What::Node(_, node) => node.words(),
+        };
+        let has_inputs = match &self.what {
+            What::Node(_, Node::Recipe { recipe, .. }) => !recipe.inputs.is_empty(),
+            What::Folder(_, folder) => folder.entries().len() > 0,
+            _ => false,
+        };
+        let value = match (self.is_repeated && has_inputs, &self.what) {
+            (true, What::Folder(..)) => format!("{value}, shown above"),
+            (true, _) => format!("{value}; inputs above"),
+            (false, _) => value,
+        };
+        let name = self.name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+        let address = self.what.address().map(|address| address.to_string()).unwrap_or_default();
+        [format!("{}{name}{what}", "  ".repeat(self.depth)), address, size, value]
     }
 
     fn json(&self) -> Json {
-        let mut json = self.node.json();
+        let mut json = match &self.what {
+            What::Link(target) => json!({"kind": "link", "target": target}),
+            What::Folder(_, folder) => json!({"kind": "folder", "entries": folder.entries().len()}),
+            What::Node(_, node) => node.json(),
+        };
         json["depth"] = self.depth.into();
-        json["address"] = self.address.to_string().into();
+        if let Some(name) = &self.name {
+            json["name"] = name.as_str().into();
+        }
+        if let Some(address) = self.what.address() {
+            json["address"] = address.to_string().into();
+        }
         json
     }
 }

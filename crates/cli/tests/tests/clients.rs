@@ -59,7 +59,8 @@ fn typescript() {
     std::fs::write(folder.join("package.json"), r#"{"type": "module"}"#).unwrap();
     let options = ["--noCheck", "--target", "es2022", "--module", "nodenext", "--outDir", "."];
     let source = client("client.ts");
-    let told = anabranch_testkit::tsc(env!("CARGO_TARGET_TMPDIR"), &folder, &[&options[..], &[&source]].concat());
+    let told =
+        anabranch_testkit::tsc(env!("CARGO_TARGET_TMPDIR"), &folder, &[&options[..], &[&source]].concat());
     assert!(told.is_empty(), "{told:?}");
     let compiled = folder.join("client.js");
     std::fs::rename(&compiled, folder.join("client.mjs")).unwrap();

@@ -30,6 +30,7 @@ mod project;
 mod rankd;
 mod recipe;
 mod recipe_crowd;
+mod recipe_folders;
 mod recipe_health;
 mod recipe_inside;
 mod recipe_aliases;

@@ -1,17 +1,20 @@
-//! Writes a blob from a stream: it is hashed and written on the store's threads while the producer makes the next
-//! piece.
+//! Writes a blob from a stream: pieces are written one after the other on the store's threads, and hashed there beside
+//! that, several at a time, while the producer makes the next piece.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 
 use super::buffers::Buffer;
 use super::{Durability, Error, Files, Name, PIECE_LEN, Writing, Written};
 use crate::io::{Job, Parked, Pool};
+use crate::tree::{Value, group_values};
 
-/// Takes a blob piece by piece. Holds one piece that is being written, one that is being filled, and the values of one
-/// span: under 1.1 MiB, or the producer's pieces if they are longer, and 32 bytes for each 64 MiB of the
-/// blob. Dropping it removes what was written.
+/// Takes a blob piece by piece. Holds one piece that is being written, one that is being filled, those that are being
+/// hashed ([`LANES`]), and the values of one span: under 1.1 MiB and 0.5 MiB per lane, or the producer's pieces if they
+/// are longer, and 32 bytes for each 64 MiB of the blob. Dropping it removes what was written.
 #[derive(Debug)]
 pub(crate) struct Sink {
     pool: Arc<Pool>,
@@ -19,7 +22,17 @@ pub(crate) struct Sink {
     /// Small pieces, to be written as one, and how much of the buffer they fill.
     small: Option<(Buffer, usize)>,
     state: State,
+    /// Pieces that are being hashed, in their order.
+    hashing: VecDeque<Job<Vec<Value>>>,
+    /// Values of groups that are written and hashed, for the next turn of the writer.
+    values: Vec<Value>,
+    /// Bytes of whole pieces that went to the writer.
+    taken: u64,
 }
+
+/// Pieces of one blob that are hashed at a time: one per core, at most 16. The store's threads bound all blobs together.
+static LANES: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, NonZero::get).min(16));
 
 #[derive(Debug)]
 enum State {
@@ -44,7 +57,15 @@ impl Sink {
         let beginning = Arc::clone(files);
         let writing = pool.run(move || Writing::begin(&beginning, number).map(Box::new)).await??;
         let state = State::Idle(pool.park(writing));
-        Ok(Sink { pool: Arc::clone(pool), files: Arc::clone(files), small: None, state })
+        Ok(Sink {
+            pool: Arc::clone(pool),
+            files: Arc::clone(files),
+            small: None,
+            state,
+            hashing: VecDeque::new(),
+            values: Vec::new(),
+            taken: 0,
+        })
     }
 
     /// Takes the blob's next bytes. If the future is dropped, bytes may be lost: all later calls fail.
@@ -63,10 +84,19 @@ impl Sink {
     /// Ends the blob and computes its address.
     pub(crate) async fn hash(mut self) -> Result<Hashed, Error> {
         if let Some((buffer, filled)) = self.small.take() {
+            self.drain(0).await?;
             self.put(buffer.into_bytes(0..filled)).await?;
         }
-        let writing = self.settle().await?;
-        let written = self.pool.run(move || writing.take().hash()).await??;
+        self.drain(0).await?;
+        let (writing, values) = (self.settle().await?, std::mem::take(&mut self.values));
+        let hash = move || {
+            let mut writing = writing.take();
+            if !values.is_empty() {
+                writing.push_groups(&values)?;
+            }
+            writing.hash()
+        };
+        let written = self.pool.run(hash).await??;
         let (name, written) = (written.name, self.pool.park(written));
         Ok(Hashed { name, pool: Arc::clone(&self.pool), written })
     }
@@ -88,12 +118,54 @@ impl Sink {
     /// Starts to write a piece, once the one before it is written.
     async fn put(&mut self, piece: Bytes) -> Result<(), Error> {
         let writing = self.settle().await?;
+        let is_whole = piece.len().is_multiple_of(PIECE_LEN);
+        if is_whole {
+            self.hash_beside(&piece).await?;
+        }
         let place = self.pool.place().await?;
         let mut writing = writing.take();
+        let values = std::mem::take(&mut self.values);
         self.state = State::Writing(place.start(move || {
-            writing.write(&piece)?;
+            if !values.is_empty() {
+                writing.push_groups(&values)?;
+            }
+            match is_whole {
+                true => writing.write_data(&piece)?,
+                false => writing.write(&piece)?,
+            }
             Ok(writing)
         }));
+        Ok(())
+    }
+
+    /// Starts to hash whole pieces, once one of the lanes is free.
+    async fn hash_beside(&mut self, pieces: &Bytes) -> Result<(), Error> {
+        for piece in 0..pieces.len() / PIECE_LEN {
+            self.drain(*LANES - 1).await?;
+            let bytes = pieces.slice(piece * PIECE_LEN..(piece + 1) * PIECE_LEN);
+            let offset = self.taken;
+            let place = self.pool.place().await?;
+            self.hashing.push_back(place.start(move || group_values(offset, &bytes)));
+            self.taken += PIECE_LEN as u64;
+        }
+        Ok(())
+    }
+
+    /// Waits until at most so many pieces are being hashed. If the future is dropped, values are lost: the state must
+    /// refuse later calls by then, or the sink must be gone.
+    async fn drain(&mut self, most: usize) -> Result<(), Error> {
+        while self.hashing.len() > most
+            && let Some(job) = self.hashing.pop_front()
+        {
+            match job.await {
+                Ok(values) => self.values.extend(values),
+                Err(lost) => {
+                    let error = Error::from(lost);
+                    self.state = State::Failed(error.clone());
+                    return Err(error);
+                }
+            }
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::incoming::Incoming;
 use super::name::{incoming, incoming_tree};
 use super::{Durability, Error, Files, Name, PIECE_LEN, WHOLE_LEN};
-use crate::tree::{Builder, Part};
+use crate::tree::{Builder, Part, Value};
 
 /// A blob that is being written. Dropping it removes the file. After an error it can only be dropped.
 #[derive(Debug)]
@@ -42,6 +42,25 @@ impl Writing {
             written: 0,
             buffer: Vec::new(),
         })
+    }
+
+    /// Writes whole pieces that are hashed elsewhere: [`Writing::push_groups`] takes their values later, in order.
+    pub(crate) fn write_data(&mut self, pieces: &[u8]) -> Result<(), Error> {
+        assert!(self.buffer.is_empty() && pieces.len().is_multiple_of(PIECE_LEN), "whole pieces, in order");
+        pieces.chunks(PIECE_LEN).try_for_each(|piece| {
+            self.data.write(piece, self.written)?;
+            self.written += piece.len() as u64;
+            Ok(())
+        })
+    }
+
+    /// Takes the values of groups that are written.
+    pub(crate) fn push_groups(&mut self, values: &[Value]) -> Result<(), Error> {
+        self.builder.push_groups(values);
+        match self.builder.ready() {
+            Some(part) => write_tree(&self.files, &mut self.tree, self.number, &[part]),
+            None => Ok(()),
+        }
     }
 
     /// Takes the blob's next bytes. Only whole pieces go to the disk, so that groups are hashed in one go.

@@ -24,7 +24,7 @@ pub struct Config {
     pub recent_bytes: usize,
     /// Bytes of queued writes; callers wait (backpressure) while the queue is full. Default 64 MiB.
     pub queue_bytes: u32,
-    /// Threads for reads and writes that wait for the disk. Default 4.
+    /// Threads for hashing and for reads and writes that wait for the disk. Default one per core, at least 4.
     pub io_threads: usize,
     /// The limit on bytes of live blobs and records; from 9/10 of it on, derivable data is collected. Default no limit.
     pub quota_bytes: Option<u64>,
@@ -55,7 +55,7 @@ impl Default for Config {
             segment_bytes: 64 << 20,
             recent_bytes: 16 << 20,
             queue_bytes: 64 << 20,
-            io_threads: 4,
+            io_threads: std::thread::available_parallelism().map_or(4, |cores| cores.get().clamp(4, 64)),
             quota_bytes: None,
             quota_grace: Duration::from_secs(300),
             reserve_bytes: 8 << 20,

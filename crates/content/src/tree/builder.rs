@@ -3,7 +3,7 @@
 use blake3::Hasher;
 use blake3::hazmat::HasherExt;
 
-use super::{SHAPE, Shape, Tree, VALUE_LEN, Value, merge, place, root};
+use super::{GROUP_LEN, SHAPE, Shape, Tree, VALUE_LEN, Value, merge, place, root};
 use crate::Address;
 
 /// Hashes a blob once, for its address and its tree. Holds the values of one span, and the spans' values.
@@ -11,13 +11,22 @@ use crate::Address;
 pub(crate) struct Builder {
     shape: Shape,
     len: u64,
-    /// The hasher of the current group.
-    hasher: Hasher,
+    /// The hasher of the current group; `None` if the last group came with its value.
+    hasher: Option<Hasher>,
     /// The values of the current span.
     groups: Vec<Value>,
     spans: Vec<Value>,
     /// Groups' values that are not in the tree file yet, and where they go.
     ready: Part,
+}
+
+/// The values of whole groups that begin at `offset`, which is a multiple of their length, in a blob that has more.
+pub(crate) fn group_values(offset: u64, bytes: &[u8]) -> Vec<Value> {
+    let offsets = (offset..).step_by(GROUP_LEN);
+    let value = |(offset, group): (u64, &[u8])| {
+        Hasher::new().set_input_offset(offset).update(group).finalize_non_root()
+    };
+    offsets.zip(bytes.chunks(GROUP_LEN)).map(value).collect()
 }
 
 /// Bytes of a tree file, and where they go.
@@ -43,7 +52,7 @@ impl Builder {
 
     pub(super) fn with(shape: Shape) -> Builder {
         let ready = Part { offset: place(0), bytes: Vec::new() };
-        Builder { shape, len: 0, hasher: Hasher::new(), groups: Vec::new(), spans: Vec::new(), ready }
+        Builder { shape, len: 0, hasher: Some(Hasher::new()), groups: Vec::new(), spans: Vec::new(), ready }
     }
 
     /// Takes the blob's next bytes. Whole groups at a time are fastest.
@@ -54,15 +63,30 @@ impl Builder {
             if filled == 0 && self.len > 0 {
                 self.end_group();
                 // A new one, because a hasher that is reset keeps its offset.
-                self.hasher = Hasher::new();
-                self.hasher.set_input_offset(self.len);
+                self.hasher.insert(Hasher::new()).set_input_offset(self.len);
             }
             let room = (self.shape.group_len - filled) as usize;
             let (now, later) = bytes.split_at(room.min(bytes.len()));
-            self.hasher.update(now);
+            self.hasher.as_mut().expect("a group has begun").update(now);
             self.len += now.len() as u64;
             bytes = later;
         }
+    }
+
+    /// Takes the values of the next groups, all of them whole, which were hashed elsewhere ([`group_values`]). Groups of
+    /// this kind are never the whole blob: there are at least two.
+    pub(crate) fn push_groups(&mut self, values: &[Value]) {
+        debug_assert!(self.len.is_multiple_of(self.shape.group_len), "whole groups begin at one");
+        debug_assert!(self.len > 0 || values.len() > 1, "one group may be the whole blob");
+        if self.len > 0 {
+            self.end_group();
+        }
+        self.hasher = None;
+        for value in values {
+            self.begin_span();
+            self.push_group(*value);
+        }
+        self.len += values.len() as u64 * self.shape.group_len;
     }
 
     /// The values that can be written to the tree file, once they are those of a whole span.
@@ -78,7 +102,8 @@ impl Builder {
     pub(crate) fn finish(mut self) -> Done {
         let tree = Tree { shape: self.shape, len: self.len };
         if tree.groups() == 1 {
-            self.push_group(*self.hasher.finalize().as_bytes());
+            let hasher = self.hasher.take().expect("a single group is hashed here");
+            self.push_group(*hasher.finalize().as_bytes());
         } else {
             self.end_group();
         }
@@ -93,12 +118,19 @@ impl Builder {
         Done { address: Address::from_bytes(root(&self.spans)), len: self.len, tree: [last, header] }
     }
 
+    /// Ends the current group, unless it came with its value.
     fn end_group(&mut self) {
-        let value = self.hasher.finalize_non_root();
+        if let Some(hasher) = self.hasher.take() {
+            self.begin_span();
+            self.push_group(hasher.finalize_non_root());
+        }
+    }
+
+    /// Ends the current span if it is full.
+    fn begin_span(&mut self) {
         if self.groups.len() as u64 == self.shape.span_groups {
             self.end_span();
         }
-        self.push_group(value);
     }
 
     fn push_group(&mut self, value: Value) {

@@ -19,7 +19,7 @@ use blake3::hazmat::{self, HasherExt, Mode};
 
 use crate::Address;
 
-pub(crate) use builder::{Builder, Part};
+pub(crate) use builder::{Builder, Part, group_values};
 
 /// The value of a group or a span.
 pub(crate) type Value = [u8; VALUE_LEN];

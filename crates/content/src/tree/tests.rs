@@ -123,3 +123,30 @@ proptest! {
         prop_assert!(!check(tree, &address, &file, &blob));
     }
 }
+
+/// Groups that were hashed elsewhere make the same tree as the bytes themselves.
+#[test]
+fn groups_can_come_with_their_values() {
+    for len in [2, 8, 9, 1032].map(|groups| groups * GROUP_LEN) {
+        for tail in [0, 1, GROUP_LEN] {
+            let blob = blob(len + tail);
+            let mut builder = Builder::new();
+            let mut parts = Vec::new();
+            for (at, piece) in blob[..len].chunks(8 * GROUP_LEN).enumerate() {
+                // The last piece may be a single group, which is not the whole blob as another one is before it.
+                builder.push_groups(&group_values((at * 8 * GROUP_LEN) as u64, piece));
+                parts.extend(builder.ready());
+            }
+            builder.update(&blob[len..]);
+            let done = builder.finish();
+            let mut file = Vec::new();
+            for part in parts.into_iter().chain(done.tree) {
+                let end = part.offset as usize + part.bytes.len();
+                file.resize(end.max(file.len()), 0);
+                file[part.offset as usize..end].copy_from_slice(&part.bytes);
+            }
+            let expected = build(SHAPE, &blob, &[64 << 20]);
+            assert!((done.address, file) == expected, "{len} and {tail} bytes");
+        }
+    }
+}

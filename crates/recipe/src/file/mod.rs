@@ -80,6 +80,8 @@ pub enum FileBytes {
     Here(Bytes),
     /// In a file of their own.
     At(PathBuf),
+    /// In the files of a folder: the entry is the folder.
+    Folder(PathBuf),
 }
 
 /// Whether a recipe file may name files outside of its folder. A file from a stranger could name secrets, which would
@@ -112,6 +114,8 @@ pub struct FileRecipe {
 pub enum FileInput {
     /// The blob of the file at that place.
     Blob(usize),
+    /// A file or a folder inside of the blob at that place, which is a folder.
+    Inside(usize, String),
     /// The recipe of the file at that place.
     Recipe(usize),
     /// What a named reference means when the file is put.
@@ -181,13 +185,28 @@ impl RecipeFile {
         })
     }
 
-    /// The recipes to be added, once the blobs have addresses and it is known what references mean.
+    /// Paths inside of folders that the file's recipes read, each with the place of its blob.
+    pub fn insides(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.recipes.iter().flat_map(|recipe| &recipe.inputs).filter_map(|input| match input {
+            FileInput::Inside(place, path) => Some((*place, path.as_str())),
+            _ => None,
+        })
+    }
+
+    /// The recipes to be added, once the blobs have addresses and it is known what references mean and what is inside
+    /// of folders.
     ///
     /// # Panics
-    /// If a blob or a reference is missing.
-    pub fn drafts(&self, blobs: &[Address], references: &BTreeMap<String, Address>) -> Vec<Draft> {
+    /// If a blob, a reference or a path is missing.
+    pub fn drafts(
+        &self,
+        blobs: &[Address],
+        references: &BTreeMap<String, Address>,
+        insides: &BTreeMap<(usize, String), Address>,
+    ) -> Vec<Draft> {
         let input = |input: &FileInput| match input {
             FileInput::Blob(place) => Ref::Address(blobs[*place]),
+            FileInput::Inside(place, path) => Ref::Address(insides[&(*place, path.clone())]),
             FileInput::Recipe(place) => Ref::Earlier(*place),
             FileInput::Reference(name) => Ref::Address(references[name]),
             FileInput::Address(address) => Ref::Address(*address),

@@ -7,13 +7,13 @@ use anabranch_engine::Dag;
 use anabranch_text::{circle, quote};
 
 use super::read::{Call, Entry, Input, What};
-use super::{FileBlob, FileInput, FileRecipe, RecipeFile};
+use super::{FileBlob, FileBytes, FileInput, FileRecipe, RecipeFile};
 use crate::recipe::Params;
 
 /// The file with its names looked up; what is wrong with them is noted.
 pub(super) fn linked(entries: &[Entry], notes: &mut Notes<'_>) -> RecipeFile {
     let places = places(entries, notes);
-    let reads: Vec<Vec<usize>> = entries.iter().map(|entry| reads(entry, &places, notes)).collect();
+    let reads: Vec<Vec<usize>> = entries.iter().map(|entry| reads(entry, entries, &places, notes)).collect();
     let order = Dag::sort(&reads, |places| {
         let names = places.iter().map(|place| entries[*place].key.name.as_str());
         let what = format!("a recipe cannot read itself: {}", circle(names, "reads"));
@@ -42,13 +42,23 @@ fn places(entries: &[Entry], notes: &mut Notes<'_>) -> HashMap<String, usize> {
 }
 
 /// The entries that an entry reads.
-fn reads(entry: &Entry, places: &HashMap<String, usize>, notes: &mut Notes<'_>) -> Vec<usize> {
+fn reads(
+    entry: &Entry,
+    entries: &[Entry],
+    places: &HashMap<String, usize>,
+    notes: &mut Notes<'_>,
+) -> Vec<usize> {
     let What::Recipe(call) = &entry.what else { return Vec::new() };
     let mut reads = Vec::with_capacity(call.inputs.len());
+    let mut inside = Vec::new();
     for (at, input) in &call.inputs {
         let Input::Named(name) = input else { continue };
-        match places.get(name) {
-            Some(place) => reads.push(*place),
+        match place_of(name, places) {
+            Some((place, None)) => reads.push(place),
+            Some((place, Some(_))) => {
+                reads.push(place);
+                inside.push((at, place));
+            }
             None => {
                 let near = notes.did_you_mean(name, places.keys().map(String::as_str));
                 let help = near.unwrap_or_else(|| {
@@ -58,7 +68,23 @@ fn reads(entry: &Entry, places: &HashMap<String, usize>, notes: &mut Notes<'_>) 
             }
         }
     }
+    for (at, place) in inside {
+        let Entry { key, what, .. } = &entries[place];
+        if !matches!(what, What::Blob(FileBytes::Folder(_))) {
+            let what = format!("`{}` is not a folder of this file, so nothing is inside of it", key.name);
+            notes.note(at, what, "a blob with `folder = ...` is one");
+        }
+    }
     reads
+}
+
+/// Where a name stands, and the path if it is one inside of the entry: `name:path/inside`. A whole name comes first.
+fn place_of<'a>(name: &'a str, places: &HashMap<String, usize>) -> Option<(usize, Option<&'a str>)> {
+    if let Some(place) = places.get(name) {
+        return Some((*place, None));
+    }
+    let mut colons = name.match_indices(':');
+    colons.find_map(|(at, _)| places.get(&name[..at]).map(|place| (*place, Some(&name[at + 1..]))))
 }
 
 /// Notes references that two entries would set.
@@ -90,10 +116,14 @@ fn sorted(entries: &[Entry], places: &HashMap<String, usize>, order: Vec<usize>)
                 let input = |input: &Input| match input {
                     Input::Reference(name) => FileInput::Reference(name.clone()),
                     Input::Address(address) => FileInput::Address(*address),
-                    Input::Named(name) => match &entries[places[name]].what {
-                        What::Blob(_) => FileInput::Blob(ends_at[places[name]]),
-                        What::Recipe(_) => FileInput::Recipe(ends_at[places[name]]),
-                    },
+                    Input::Named(name) => {
+                        let (read, path) = place_of(name, places).expect("all names were looked up");
+                        match (&entries[read].what, path) {
+                            (What::Blob(_), Some(path)) => FileInput::Inside(ends_at[read], path.to_owned()),
+                            (What::Blob(_), None) => FileInput::Blob(ends_at[read]),
+                            (What::Recipe(_), _) => FileInput::Recipe(ends_at[read]),
+                        }
+                    }
                 };
                 let inputs = call.inputs.iter().map(|(_, named)| input(named)).collect();
                 let Some((_, function)) = call.function.clone() else { continue };

@@ -46,13 +46,18 @@ pub(super) struct Folder<'a> {
 }
 
 impl Folder<'_> {
-    /// A file to read; if it cannot be read, why and what to do about it.
-    fn file(&self, name: &str) -> Result<PathBuf, (String, &'static str)> {
+    /// A file or a folder to read; if it cannot be read, why and what to do about it.
+    fn find(&self, name: &str, kind: Kind) -> Result<PathBuf, (String, &'static str)> {
         let path = self.path.join(name);
         let relative = "files are relative to the recipe file";
         match std::fs::metadata(&path) {
-            Ok(found) if found.is_file() => {}
-            Ok(_) => return Err((format!("`{}`: not a file", path.display()), relative)),
+            Ok(found) if found.is_file() && kind == Kind::File => {}
+            Ok(found) if found.is_dir() && kind == Kind::Folder => {}
+            Ok(found) if found.is_dir() => {
+                let help = "write `folder = ...` for a folder with all that is in it";
+                return Err((format!("`{}`: not a file", path.display()), help));
+            }
+            Ok(_) => return Err((format!("`{}`: not a {}", path.display(), kind.word()), relative)),
             Err(error) => return Err((format!("`{}`: {error}", path.display()), relative)),
         }
         if self.outside == FilesOutside::Refuse && !self.has(&path) {
@@ -71,6 +76,25 @@ impl Folder<'_> {
         }
     }
 }
+
+/// What a path should lead to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Folder,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::File => "file",
+            Kind::Folder => "folder",
+        }
+    }
+}
+
+/// The fields that a blob's bytes can be in.
+const WAYS: [&str; 5] = ["text", "file", "folder", "base64", "hex"];
 
 /// How an input begins that is a named reference of the store.
 const REFERENCE: &str = "ref:";
@@ -113,28 +137,28 @@ fn check_name(key: &Key, notes: &mut Notes<'_>) {
 }
 
 fn blob(key: &Key, fields: Table, folder: &Folder<'_>, notes: &mut Notes<'_>) -> (What, Option<String>) {
-    const WAYS: &str = "`text`, `file`, `base64` or `hex`";
+    const ONE_OF: &str = "`text`, `file`, `folder`, `base64` or `hex`";
     let (mut found, mut count, mut reference) = (None, 0, None);
     for (field, node) in fields {
         if field.name == "ref" {
             reference = as_reference(key, node, notes);
             continue;
         }
-        if !["text", "file", "base64", "hex"].contains(&field.name.as_str()) {
-            notes.unknown(&field.at, &field.name, &["text", "file", "base64", "hex", "ref"], "a blob");
+        if !WAYS.contains(&field.name.as_str()) {
+            notes.unknown(&field.at, &field.name, &[&WAYS[..], &["ref"]].concat(), "a blob");
             continue;
         }
         count += 1;
         if count > 1 {
             let what = format!("`{}` has its bytes twice", key.name);
-            notes.note(&field.at, what, format!("give one of {WAYS}"));
+            notes.note(&field.at, what, format!("give one of {ONE_OF}"));
         }
         if let Some(text) = notes.as_text(&node, &field.name) {
             found = bytes(&field.name, text, &node.at, folder, notes);
         }
     }
     if count == 0 {
-        notes.note(&key.at, format!("blob `{}` has no bytes", key.name), format!("give one of {WAYS}"));
+        notes.note(&key.at, format!("blob `{}` has no bytes", key.name), format!("give one of {ONE_OF}"));
     }
     (What::Blob(found.unwrap_or(FileBytes::Here(Bytes::new()))), reference)
 }
@@ -142,13 +166,18 @@ fn blob(key: &Key, fields: Table, folder: &Folder<'_>, notes: &mut Notes<'_>) ->
 fn bytes(how: &str, text: &str, at: &Span, folder: &Folder<'_>, notes: &mut Notes<'_>) -> Option<FileBytes> {
     match how {
         "text" => Some(FileBytes::Here(text.to_owned().into())),
-        "file" => match folder.file(text) {
-            Ok(path) => Some(FileBytes::At(path)),
-            Err((problem, help)) => {
-                notes.note(at, problem, help);
-                None
+        "file" | "folder" => {
+            let kind = if how == "file" { Kind::File } else { Kind::Folder };
+            match folder.find(text, kind) {
+                Ok(path) => {
+                    Some(if kind == Kind::File { FileBytes::At(path) } else { FileBytes::Folder(path) })
+                }
+                Err((problem, help)) => {
+                    notes.note(at, problem, help);
+                    None
+                }
             }
-        },
+        }
         how => decoded(how, text, at, notes).map(FileBytes::Here),
     }
 }

@@ -80,7 +80,7 @@ async fn a_file_is_added_at_once() {
         blobs.push(executor.put(bytes.clone()).await.unwrap().address);
     }
     assert_eq!(file.references().collect::<Vec<_>>(), ["footer"]);
-    let drafts = file.drafts(&blobs, &BTreeMap::from([("footer".to_owned(), footer)]));
+    let drafts = file.drafts(&blobs, &BTreeMap::from([("footer".to_owned(), footer)]), &BTreeMap::new());
     let added = executor.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
     let got = executor.get(&added[1].address, &Get::default()).await.unwrap();
     assert_eq!(got.bytes().await.unwrap(), "hellohellobye");

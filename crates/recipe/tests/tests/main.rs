@@ -11,6 +11,7 @@ mod deriva_functions;
 mod deriva;
 mod edges;
 mod file;
+mod folder;
 mod format_1;
 mod fused;
 mod kit;

@@ -931,7 +931,7 @@ pub struct Health {
 pub struct EventsRequest {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EventsReply {
-    #[prost(oneof = "events_reply::Heard", tags = "1, 2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "events_reply::Heard", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
     pub heard: ::core::option::Option<events_reply::Heard>,
 }
 /// Nested message and enum types in `EventsReply`.
@@ -954,10 +954,30 @@ pub mod events_reply {
         Lost(u64),
         #[prost(message, tag = "7")]
         Begun(super::BegunEvent),
+        #[prost(message, tag = "8")]
+        Progress(super::ProgressEvent),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Listening {}
+/// A recipe is being computed. A call that takes long says how far it is, ten times per second at most.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProgressEvent {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub address: ::prost::bytes::Bytes,
+    /// Bytes of its inputs that its function was given.
+    #[prost(uint64, tag = "2")]
+    pub read: u64,
+    /// Bytes of all its inputs. A function may need fewer.
+    #[prost(uint64, tag = "3")]
+    pub total: u64,
+    /// Bytes of its output so far.
+    #[prost(uint64, tag = "4")]
+    pub written: u64,
+    /// How often its function came to a point where it could be stopped; this grows while it works on whole inputs.
+    #[prost(uint64, tag = "5")]
+    pub steps: u64,
+}
 /// A value was asked for that must be computed.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BegunEvent {

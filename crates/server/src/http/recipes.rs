@@ -7,7 +7,8 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tonic::Code;
@@ -120,6 +121,10 @@ pub(super) async fn value(
     let started = shared.executor.engine().clock().now();
     let got = shared.executor.get(&address, &Get { deadline, ..Get::default() }).await;
     shared.record_get(&name, started, got.as_ref().err());
-    let got = got?;
-    super::blobs::answer(&shared, got, &headers, "no-cache").await
+    let mut answer = super::blobs::answer(&shared, got?, &headers, "no-cache").await?;
+    // The value of a folder is its listing.
+    if answer.status() == StatusCode::OK && shared.executor.folder(&address).await?.is_some() {
+        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    Ok(answer)
 }

@@ -15,6 +15,13 @@ pub(crate) fn heard(reply: proto::EventsReply) -> Result<Option<Heard>, Bad> {
         Told::Begun(begun) => {
             Event::Begun { address: address("address", &begun.address)?, recipes: begun.recipes }
         }
+        Told::Progress(progress) => Event::Progress {
+            address: address("address", &progress.address)?,
+            read: progress.read,
+            total: progress.total,
+            written: progress.written,
+            steps: progress.steps,
+        },
         Told::Computed(computed) => Event::Computed {
             address: address("address", &computed.address)?,
             output: address("output", &computed.output)?,
@@ -40,6 +47,10 @@ pub(crate) fn from_heard(heard: Heard) -> Result<proto::EventsReply, Bad> {
         }
         Heard::Event(Event::Begun { address, recipes }) => {
             Told::Begun(proto::BegunEvent { address: from_address(&address), recipes })
+        }
+        Heard::Event(Event::Progress { address, read, total, written, steps }) => {
+            let address = from_address(&address);
+            Told::Progress(proto::ProgressEvent { address, read, total, written, steps })
         }
         Heard::Event(Event::Computed { address, output, size, micros }) => {
             let (address, output) = (from_address(&address), from_address(&output));

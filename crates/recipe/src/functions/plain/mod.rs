@@ -13,6 +13,7 @@ mod cipher;
 mod count;
 mod content_type;
 mod dedup;
+mod folder;
 
 use crate::registry::Functions;
 
@@ -28,4 +29,5 @@ pub(super) fn add(functions: &mut Functions) {
     count::add(functions);
     content_type::add(functions);
     dedup::add(functions);
+    folder::add(functions);
 }

@@ -1,0 +1,168 @@
+//! Finds all that is in a folder on disk. Links are read, never followed.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use anabranch_content::Address;
+use anabranch_recipe::Folder;
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
+
+use super::super::progress::Meter;
+use super::watched::{FileToRead, Seen};
+use crate::failure::Failure;
+use crate::out;
+
+/// A folder on disk with all that is in it.
+pub(in super::super) struct Walked {
+    /// Each folder behind those that are in it; the last one is the whole.
+    pub(super) folders: Vec<Vec<(String, WalkedEntry)>>,
+    pub(super) files: Vec<FileToRead>,
+    pub(super) links: usize,
+    pub(super) bytes: u64,
+}
+
+/// An entry of a folder on disk.
+pub(super) enum WalkedEntry {
+    /// The file at that place.
+    File(usize),
+    /// The folder at that place.
+    Folder(usize),
+    Link(String),
+}
+
+impl Walked {
+    /// Finds all that is in a folder, except for the store that it is put into.
+    pub(in super::super) fn find(path: &Path, store: &Path) -> Result<Walked, Failure> {
+        let store = std::fs::metadata(store).ok().map(|found| {
+            use std::os::unix::fs::MetadataExt as _;
+            (i128::from(found.dev()), i128::from(found.ino()))
+        });
+        let walked = Walked { folders: Vec::new(), files: Vec::new(), links: 0, bytes: 0 };
+        let meter = Arc::new(Mutex::new(Meter::new("reading", None)));
+        let mut walk = Walk { walked, count: 0, store, meter };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = openat(CWD, path, flags, Mode::empty()).map_err(|error| unread(path, error))?;
+        walk.folder(path, &folder, 1)?;
+        let bytes = walk.walked.bytes;
+        *walk.meter.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+            Meter::new("reading", Some(bytes));
+        Ok(walk.walked)
+    }
+}
+
+struct Walk {
+    walked: Walked,
+    /// Files, folders and links so far.
+    count: usize,
+    /// The device and the number of the store's folder.
+    store: Option<(i128, i128)>,
+    meter: Arc<Mutex<Meter>>,
+}
+
+impl Walk {
+    /// Walks through a folder that is open; answers its place.
+    fn folder(&mut self, path: &Path, folder: &OwnedFd, depth: usize) -> Result<usize, Failure> {
+        if depth > Folder::<Address>::DEPTH_MOST {
+            return Err(wrong(path, &format!("more than {} folders are inside of each other", depth - 1)));
+        }
+        let failed = |error| unread(path, error);
+        let mut found = Vec::new();
+        for entry in Dir::read_from(folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let name = text(path, name)?;
+            self.count += 1;
+            if self.count > Folder::<Address>::ALL_MOST {
+                let most = Folder::<Address>::ALL_MOST;
+                return Err(wrong(
+                    path,
+                    &format!("the folder has more than {most} files, folders and links"),
+                ));
+            }
+            found.push(name);
+        }
+        // The order in which a disk lists names means nothing; errors come in the order of names.
+        found.sort_unstable();
+        let mut entries = Vec::with_capacity(found.len());
+        for name in found {
+            let inside = path.join(&name);
+            if let Some(entry) = self.entry(folder, &inside, &name, depth)? {
+                entries.push((name, entry));
+            }
+        }
+        self.walked.folders.push(entries);
+        Ok(self.walked.folders.len() - 1)
+    }
+
+    fn entry(
+        &mut self,
+        folder: &OwnedFd,
+        path: &Path,
+        name: &str,
+        depth: usize,
+    ) -> Result<Option<WalkedEntry>, Failure> {
+        let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| unread(path, error))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => self.file(path, &stat).map(Some),
+            FileType::Symlink => {
+                let target = readlinkat(folder, name, Vec::new()).map_err(|error| unread(path, error))?;
+                self.walked.links += 1;
+                let target = target.into_string();
+                let target =
+                    target.map_err(|_| wrong(path, "the link holds a path that is not UTF-8; remove it"))?;
+                Ok(Some(WalkedEntry::Link(target)))
+            }
+            FileType::Directory => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let opened = openat(folder.as_fd(), name, flags, Mode::empty());
+                let opened = opened.map_err(|error| unread(path, error))?;
+                let stat = fstat(&opened).map_err(|error| unread(path, error))?;
+                if self.store == Some((i128::from(stat.st_dev), i128::from(stat.st_ino))) {
+                    out::note(&format!("left out {}: it is the store itself", path.display()));
+                    return Ok(None);
+                }
+                Ok(Some(WalkedEntry::Folder(self.folder(path, &opened, depth + 1)?)))
+            }
+            _ => Err(wrong(
+                path,
+                "not a file, a folder or a link; a folder with a device, a pipe or a socket cannot be kept",
+            )),
+        }
+    }
+
+    fn file(&mut self, path: &Path, stat: &Stat) -> Result<WalkedEntry, Failure> {
+        let Walked { files, bytes, .. } = &mut self.walked;
+        *bytes = bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
+        if *bytes > Folder::<Address>::BYTES_MOST {
+            return Err(wrong(path, "the files of the folder have more than 16 TiB up to here"));
+        }
+        let executable = stat.st_mode & 0o100 != 0;
+        let (seen, meter) = (Seen::of(stat), Arc::clone(&self.meter));
+        files.push(FileToRead { path: path.to_owned(), executable, seen, meter });
+        Ok(WalkedEntry::File(files.len() - 1))
+    }
+}
+
+/// A name as text.
+fn text(folder: &Path, name: &CStr) -> Result<String, Failure> {
+    match name.to_str() {
+        Ok(name) => Ok(name.to_owned()),
+        Err(_) => {
+            let path: PathBuf = folder.join(name.to_string_lossy().as_ref());
+            Err(wrong(&path, &format!("the name {name:?} is not UTF-8; rename it")))
+        }
+    }
+}
+
+fn wrong(path: &Path, problem: &str) -> Failure {
+    Failure::of(format!("{}: {problem}", path.display()))
+}
+
+fn unread(path: &Path, error: rustix::io::Errno) -> Failure {
+    Failure::of(format!("cannot read {}: {}", path.display(), std::io::Error::from(error)))
+}

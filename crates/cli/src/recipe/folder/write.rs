@@ -1,0 +1,179 @@
+//! Writes a folder: beside its place first, so that it is there completely or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anabranch_content::Address;
+use anabranch_engine::clock::{Clock as _, SystemClock};
+use anabranch_recipe::Folder;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::super::backend::Backend;
+use super::super::interrupt::Cleaning;
+use super::super::progress::Meter;
+use super::plan::{Plan, PlannedFile};
+use crate::failure::Failure;
+
+/// What to do with a folder that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Existing {
+    Refuse,
+    /// The whole folder is replaced.
+    Replace,
+}
+
+/// The place of a folder that is to be written.
+pub(in super::super) struct Output {
+    path: PathBuf,
+    /// Something is there, which is replaced.
+    is_there: bool,
+    beside: Beside,
+}
+
+/// The folder under way, or the one that was replaced. It is removed when this is dropped.
+struct Beside(PathBuf);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _cleaning = Cleaning::begin();
+        // If it cannot be removed, its name says what it is.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// How much was written.
+pub(in super::super) struct WrittenFolder {
+    pub files: usize,
+    /// With the folder itself.
+    pub folders: usize,
+    pub links: usize,
+    pub bytes: u64,
+}
+
+/// Files that are read at a time.
+const AT_ONCE: usize = 8;
+
+impl Output {
+    /// Makes room for a folder beside its place, if it may be written there.
+    pub(in super::super) fn to(path: &Path, existing: Existing) -> Result<Output, Failure> {
+        let path = std::path::absolute(path).map_err(|error| unwritten(path, &error))?;
+        let Some(name) = path.file_name() else {
+            return Err(Failure::of(format!("{}: name a folder to write", path.display())));
+        };
+        let is_there = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(unwritten(&path, &error)),
+            Ok(found) if !found.is_dir() => {
+                return Err(Failure::of(format!(
+                    "{} is there, and not a folder; name another",
+                    path.display()
+                )));
+            }
+            Ok(_) => {
+                let is_empty =
+                    fs::read_dir(&path).map_err(|error| unwritten(&path, &error))?.next().is_none();
+                if !is_empty && existing == Existing::Refuse {
+                    return Err(Failure::of(format!(
+                        "{} is there and not empty; name another folder, or replace all of it with --force",
+                        path.display()
+                    )));
+                }
+                true
+            }
+        };
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}.partial", std::process::id()));
+        let beside = path.with_file_name(hidden);
+        fs::create_dir(&beside).map_err(|error| unwritten(&beside, &error))?;
+        Ok(Output { path, is_there, beside: Beside(beside) })
+    }
+
+    /// Everything is written: it gets its name.
+    fn finish(self) -> Result<(), Failure> {
+        let failed = |error: io::Error| unwritten(&self.path, &error);
+        let parent = self.path.parent().unwrap_or(Path::new("/"));
+        sync(&self.beside.0).map_err(failed)?;
+        // What is there is exchanged in one step, and removed with this. A folder that appeared meanwhile stays.
+        let flags = if self.is_there { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+        renameat_with(CWD, &self.beside.0, CWD, &self.path, flags).map_err(|error| failed(error.into()))?;
+        File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)
+    }
+}
+
+/// Writes all that is in a folder.
+pub(in super::super) async fn write(
+    backend: &Backend,
+    folder: Folder,
+    output: Output,
+    within: Option<Duration>,
+) -> Result<WrittenFolder, Failure> {
+    let deadline = within.map(|within| SystemClock.now() + within);
+    let plan = Plan::find(backend, folder).await?;
+    // All names were checked, so these paths are below the new folder; and there is no link in it until all files are
+    // written, so nothing is written through one.
+    let root = &output.beside.0;
+    for path in &plan.folders {
+        let path = root.join(path);
+        fs::create_dir(&path).map_err(|error| unwritten(&path, &error))?;
+    }
+    let progress = Mutex::new((Meter::new("writing", None), 0));
+    let files = stream::iter(&plan.files).map(Ok);
+    files
+        .try_for_each_concurrent(AT_ONCE, |file| self::file(backend, root, file, deadline, &progress))
+        .await?;
+    let (meter, bytes) = progress.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    drop(meter);
+    for (path, target) in &plan.links {
+        let path = root.join(path);
+        std::os::unix::fs::symlink(target, &path).map_err(|error| unwritten(&path, &error))?;
+    }
+    output.finish()?;
+    let (files, folders, links) = (plan.files.len(), plan.folders.len() + 1, plan.links.len());
+    Ok(WrittenFolder { files, folders, links, bytes })
+}
+
+async fn file(
+    backend: &Backend,
+    root: &Path,
+    file: &PlannedFile,
+    deadline: Option<Instant>,
+    progress: &Mutex<(Meter, u64)>,
+) -> Result<(), Failure> {
+    let path = root.join(&file.path);
+    let failed = |error: io::Error| unwritten(&path, &error);
+    let mode = if file.executable { 0o777 } else { 0o666 };
+    let mut to = File::options().write(true).create_new(true).mode(mode).open(&path).map_err(failed)?;
+    let within = deadline.map(|deadline| deadline.saturating_duration_since(SystemClock.now()));
+    let mut got = backend.get(file.address, 0..u64::MAX, within).await?;
+    while let Some(piece) = got.next().await? {
+        to.write_all(&piece).map_err(failed)?;
+        let mut progress = progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        progress.0.add(piece.len());
+        progress.1 += piece.len() as u64;
+        if progress.1 > Folder::<Address>::BYTES_MOST {
+            return Err(Failure::of("the files of the folder have more than 16 TiB"));
+        }
+    }
+    Ok(())
+}
+
+/// Has everything that was written reach the disk.
+#[cfg(target_os = "linux")]
+fn sync(folder: &Path) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(File::open(folder)?)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::of(format!("cannot write {}: {error}", path.display()))
+}
