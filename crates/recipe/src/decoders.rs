@@ -73,7 +73,9 @@ fn check_file(file: &RecipeFile) {
     for (place, recipe) in file.recipes.iter().enumerate() {
         for input in &recipe.inputs {
             match input {
-                FileInput::Blob(blob) => assert!(*blob < file.blobs.len(), "an input is not a blob"),
+                FileInput::Blob(blob) | FileInput::Inside(blob, _) => {
+                    assert!(*blob < file.blobs.len(), "an input is not a blob");
+                }
                 FileInput::Recipe(before) => assert!(*before < place, "an input comes later"),
                 FileInput::Reference(_) | FileInput::Address(_) => {}
             }

@@ -4,10 +4,11 @@ use anabranch_content::Address;
 use bytes::Bytes;
 
 use crate::folder::{EXECUTABLE, FILES, FOLDERS, FUNCTION, Folder, FolderEntry, LINKS};
-use crate::function::{Arity, Call, Fault, Function, Holds, Kernel, Open, Out, Signature};
+use crate::function::{Call, Fault, Function, Kernel, Open, Out};
 use crate::functions::kernels::signature;
 use crate::param::{ParamKind, no_entries, no_values};
 use crate::registry::Functions;
+use crate::signature::{Arity, Holds, Signature};
 
 /// Memory per entry: its address, and its place in the listing.
 const ENTRY_BYTES: u64 = 512;
