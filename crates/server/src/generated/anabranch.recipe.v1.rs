@@ -749,7 +749,7 @@ pub struct Param {
     pub default: ::core::option::Option<Value>,
 }
 /// The values that a parameter may have.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ParamKind {
     #[prost(enumeration = "param_kind::Form", tag = "1")]
     pub form: i32,
