@@ -51,7 +51,11 @@ fn tokens_are_made_listed_and_revoked() {
 
     fs::set_permissions(folder.join(".anabranch/token"), fs::Permissions::from_mode(0o640)).unwrap();
     let open = in_folder(&folder, &["serve", "--listen", "127.0.0.1:0"], "");
-    assert!(open.code == 1 && open.stderr.contains("other users can read the token (mode 640)"), "{}", open.shown());
+    assert!(
+        open.code == 1 && open.stderr.contains("other users can read the token (mode 640)"),
+        "{}",
+        open.shown()
+    );
 }
 
 #[test]

@@ -151,7 +151,9 @@ impl TokenFiles {
         if !is_fresh {
             known.looked = now;
             let read = match FileVersion::of(&self.others) {
-                Ok(version) if version == known.version && known.records.is_some() => return known.records.clone(),
+                Ok(version) if version == known.version && known.records.is_some() => {
+                    return known.records.clone();
+                }
                 Ok(_) => KnownTokens::read(&self.others),
                 Err(error) => Err(error),
             };
