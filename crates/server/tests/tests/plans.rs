@@ -97,10 +97,7 @@ impl Shop {
             ("plans/rank.plan.json", &plan("rank", "product", "")),
             ("plans/patient.plan.json", &plan("patient", "slow", "")),
             ("plans/broken.plan.json", &plan("broken", "broken", "")),
-            (
-                "plans/guarded.plan.json",
-                &plan("guarded", "slow", r#""timeout_ms": 20, "fallback": "pass","#),
-            ),
+            ("plans/guarded.plan.json", &plan("guarded", "slow", r#""timeout_ms": 20, "fallback": "pass","#)),
         ] {
             let file = path.join(file);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
