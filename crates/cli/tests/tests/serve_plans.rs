@@ -9,13 +9,15 @@ use rustix::process::Signal;
 use crate::binary::{in_folder, patient_examples, root, scratch};
 use crate::recipe_served::Server;
 
-/// The status and the body of an answer.
-fn post(url: &str, path: &str, body: &str) -> (u16, String) {
+/// The status and the body of an answer of the server whose store is in a folder; its token is there, if it has one.
+fn post(folder: &Path, url: &str, path: &str, body: &str) -> (u16, String) {
     let host = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
+    let token = std::fs::read_to_string(folder.join("store/token"));
+    let token = token.map(|token| format!("authorization: Bearer {}\r\n", token.trim())).unwrap_or_default();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         connection: close\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nhost: {host}\r\n{token}content-type: application/json\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).unwrap();
@@ -39,11 +41,11 @@ fn empty(test: &str) -> std::path::PathBuf {
 }
 
 /// Compares the server's answers with those of `plan run`, for all plans of a folder.
-fn check(server: &Server, project: &Path, plans: &[String], request: &str) {
+fn check(folder: &Path, server: &Server, project: &Path, (plans, request): (&[String], &str)) {
     for plan in plans {
         let file = project.to_str().unwrap();
         let run = in_folder(&root(), &["plan", "run", plan, "--project", file, "--request", request], "");
-        let (status, body) = post(&server.url, &format!("/v1/plans/{plan}/run"), request);
+        let (status, body) = post(folder, &server.url, &format!("/v1/plans/{plan}/run"), request);
         assert_eq!((status, run.code), (200, 0), "{plan}: {body}{}", run.stderr);
         assert_eq!(without_run_id(&body), without_run_id(&run.stdout), "{plan}");
     }
@@ -61,8 +63,8 @@ fn answers_are_those_of_plan_run() {
         .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".plan.ts")?.to_owned()))
         .collect();
     assert!(plans.len() >= 10);
-    check(&server, &project, &plans, r#"{"user_id": 7, "request_id": "r"}"#);
-    let (status, body) = post(&server.url, "/v1/plans/fed/run", "{}");
+    check(&folder, &server, &project, (&plans, r#"{"user_id": 7, "request_id": "r"}"#));
+    let (status, body) = post(&folder, &server.url, "/v1/plans/fed/run", "{}");
     assert_eq!(status, 404);
     assert!(body.contains("did you mean `feed`?"), "{body}");
     assert_eq!(server.end(Signal::TERM), Some(0));
@@ -72,7 +74,7 @@ fn answers_are_those_of_plan_run() {
 fn hangups_reload_and_a_server_without_a_project_has_no_plans() {
     let folder = empty("serve_no_plans");
     let server = Server::begin_with(&folder, &["--data", "store"]);
-    let (status, body) = post(&server.url, "/v1/plans/feed/run", "{}");
+    let (status, body) = post(&folder, &server.url, "/v1/plans/feed/run", "{}");
     assert_eq!(status, 404);
     assert!(body.contains("anabranch serve --project FILE"), "{body}");
     drop(server);
@@ -100,7 +102,7 @@ fn answers_of_rankd() {
     let golden: serde_json::Value = serde_json::from_str(&golden).unwrap();
     for case in golden.as_array().unwrap() {
         let path = format!("/v1/plans/{}/run", case["plan"].as_str().unwrap());
-        let (status, body) = post(&server.url, &path, &case["request"].to_string());
+        let (status, body) = post(&folder, &server.url, &path, &case["request"].to_string());
         assert_eq!(status, 200, "{path}: {body}");
         let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
         let ids: Vec<_> = answer["candidates"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
