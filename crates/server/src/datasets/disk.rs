@@ -34,7 +34,7 @@ pub(super) fn open(folder: &Path) -> io::Result<Vec<(PathBuf, Spec, Option<JobEn
         match read(&path) {
             Ok((spec, end)) if spec.id == id => jobs.push((path, spec, end)),
             Ok(_) => {
-                warn!(folder = %path.display(), "the folder of a dataset is skipped: it is another one's")
+                warn!(folder = %path.display(), "the folder of a dataset is skipped: it is another one's");
             }
             Err(error) => warn!(folder = %path.display(), %error, "the folder of a dataset is skipped"),
         }
