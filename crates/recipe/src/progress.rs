@@ -77,6 +77,7 @@ fn nanos(now: Instant, began: Instant) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_engine::clock::{Clock as _, SystemClock};
     use futures_util::FutureExt as _;
 
     use super::*;
@@ -86,7 +87,7 @@ mod tests {
     fn events_are_a_tenth_of_a_second_apart() {
         let events = Events::default();
         let mut listener = events.listen();
-        let began = Instant::now();
+        let began = SystemClock.now();
         let progress = CallProgress::new(&events, Address::of(b"recipe"), 10, began);
         let mut told = Vec::new();
         for millis in [0, 50, 99, 100, 101, 150, 199, 200, 950, 960] {

@@ -25,7 +25,7 @@ pub(crate) fn of_request(query: Option<&str>, headers: &HeaderMap) -> Result<Opt
 }
 
 /// The time that the headers give: `Request-Timeout: 150ms` and `grpc-timeout: 150m`.
-fn of_headers(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
+pub(crate) fn of_headers(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
     let bad = |message: &str| Failure::new(Code::InvalidArgument, message);
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let of_grpc = text("grpc-timeout").map(|text| {
@@ -37,31 +37,6 @@ fn of_headers(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
             .map_err(|problem| bad(&format!("`Request-Timeout` is {}: {problem}", quote(text))))
     });
     Ok(of_grpc.transpose()?.into_iter().chain(of_http.transpose()?).min())
-}
-
-/// How long a caller of HTTP waits, by its headers: the shorter of `Request-Timeout` (`150ms`, `2s`) and `grpc-timeout`.
-pub(crate) fn of_headers(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
-    let text = |name: &'static str| {
-        headers.get(name).map(|value| value.to_str().map_err(|_| not_a_time(name, "text that is not ASCII")))
-    };
-    let own = match text("request-timeout").transpose()? {
-        None => None,
-        Some(text) => Some(match duration::parse(text) {
-            Ok(within) => within,
-            Err(problem) => grpc_timeout(text)
-                .ok_or_else(|| not_a_time("request-timeout", &format!("{}: {problem}", quote(text))))?,
-        }),
-    };
-    let of_grpc = match text("grpc-timeout").transpose()? {
-        None => None,
-        Some(text) => Some(grpc_timeout(text).ok_or_else(|| not_a_time("grpc-timeout", &quote(text)))?),
-    };
-    Ok(own.into_iter().chain(of_grpc).min())
-}
-
-fn not_a_time(header: &str, found: &str) -> Failure {
-    let message = format!("the header `{header}` is not a time: {found}; write 150ms or 2s");
-    Failure::new(Code::InvalidArgument, message)
 }
 
 /// So long from now on; a time beyond reckoning is none.

@@ -103,7 +103,7 @@ mod tests {
     fn buckets_have_the_worst_state_and_the_share_of_settled_cells() {
         // Two columns: finished, waiting; finished, failed; finished, running.
         assert_eq!(combined(&[2, 0, 2, 3, 2, 1], 2, 2), [2, 255, 3, 127, 2, 255, 1, 0]);
-        assert_eq!(combined(&[], 2, 5), []);
+        assert!(combined(&[], 2, 5).is_empty());
         assert_eq!(combined(&[0, 2], 1, u64::MAX), [0, 127]);
     }
 }

@@ -91,7 +91,9 @@ pub(super) async fn functions(State(shared): State<Arc<Shared>>) -> Response {
     let functions = shared.executor.functions().list().map(|function| {
         let signature = function.signature();
         let param = |param: &anabranch_recipe::Param| {
-            json!({ "name": param.name, "about": param.about, "needed": param.needed })
+            json!({
+                "name": param.name, "about": param.about, "kind": param.kind.to_string(), "needed": param.is_needed(),
+            })
         };
         json!({
             "function": signature.id.to_string(), "about": signature.about,

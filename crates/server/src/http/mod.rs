@@ -3,7 +3,7 @@
 mod blobs;
 mod datasets;
 mod graph;
-mod json;
+pub(crate) mod json;
 mod plans;
 mod recipes;
 mod refs;

@@ -191,5 +191,6 @@ pub(crate) fn from_header(part: &Part) -> proto::Header {
         Source::Memo => (proto::Source::Memo, 0),
         Source::Computed(count) => (proto::Source::Computed, count),
     };
-    proto::Header { output: from_address(&part.output), size: part.size, source: source.into(), computed }
+    let (output, cut_off) = (from_address(&part.output), part.cut_off);
+    proto::Header { output, size: part.size, source: source.into(), computed, cut_off }
 }
