@@ -6,7 +6,7 @@ use crate::registry::Functions;
 use crate::signature::Signature;
 
 pub(super) fn add(functions: &mut Functions) {
-    let rows: [(Signature, Begin); 7] = [
+    let rows: [(Signature, Begin); 5] = [
         (
             signature("byte_count/1.0.0", "How many bytes there are: 8 bytes, most significant first.")
                 .nanos_per_kib(2),
@@ -51,6 +51,18 @@ pub(super) fn add(functions: &mut Functions) {
             })),
         ),
         (
+            signature("min_max/1.0.0", "The smallest and the largest byte: 2 bytes; of no bytes, an error.")
+                .nanos_per_kib(80),
+            min_max,
+        ),
+    ];
+    add_streamed(functions, rows);
+    add_entropy(functions);
+}
+
+fn add_entropy(functions: &mut Functions) {
+    let rows: [(Signature, Begin); 2] = [
+        (
             signature(
                 "entropy/1.0.0",
                 "Shannon's entropy in bits per byte: a 64-bit float, 8 bytes, most significant first; of no bytes, 0. \
@@ -76,11 +88,6 @@ pub(super) fn add(functions: &mut Functions) {
                 out.write(format!("{:.6}", entropy(counts).max(0.0)).as_bytes());
                 Ok(())
             })),
-        ),
-        (
-            signature("min_max/1.0.0", "The smallest and the largest byte: 2 bytes; of no bytes, an error.")
-                .nanos_per_kib(80),
-            min_max,
         ),
     ];
     add_streamed(functions, rows);
