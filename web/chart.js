@@ -19,9 +19,11 @@ export class Chart {
   }
 
   push(at, values) {
-    const last = this.samples.at(-1);
-    if (last && at < last.at) return;
-    this.samples.push({ at, values });
+    // Events of the past may arrive behind the state of now.
+    let place = this.samples.length;
+    while (place > 0 && this.samples[place - 1].at > at) place--;
+    const isKnown = place > 0 && this.samples[place - 1].at === at;
+    this.samples.splice(isKnown ? place - 1 : place, isKnown ? 1 : 0, { at, values });
     if (this.samples.length > SAMPLES_MOST) this.samples = this.samples.filter((_, number) => number % 2 === 0 || number === this.samples.length - 1);
     if (this.waiting) return;
     this.waiting = true;
@@ -29,7 +31,8 @@ export class Chart {
   }
 
   #draw() {
-    const { samples } = this;
+    // One sample is a level line.
+    const samples = this.samples.length > 1 ? this.samples : [this.samples[0], { ...this.samples[0], at: this.samples[0].at + 1 }];
     const known = samples.flatMap(({ values }) => values).filter((value) => value !== null && value !== undefined);
     const most = Math.max(1e-9, ...known);
     const first = samples[0].at, span = Math.max(1e-9, samples.at(-1).at - first);
@@ -45,6 +48,6 @@ export class Chart {
     this.most.textContent = `most ${this.format(most)}`;
     this.values.forEach((value, number) => { value.textContent = this.format(samples.at(-1).values[number]); });
     this.from.textContent = `${first.toFixed(0)} s`;
-    this.to.textContent = `${samples.at(-1).at.toFixed(0)} s`;
+    this.to.textContent = `${this.samples.at(-1).at.toFixed(0)} s`;
   }
 }

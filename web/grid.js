@@ -22,7 +22,7 @@ const pixel = (colour) => {
 export class Grid {
   /** `bucket` rows are one cell if there are too many for one each. */
   constructor({ rows, columns, bucket = 1 }) {
-    Object.assign(this, { columns, bucket, rows: Math.ceil(rows / bucket), allRows: rows, cursor: null, next: 0, dirty: true, planned: false });
+    Object.assign(this, { columns, bucket, rows: Math.ceil(rows / bucket), allRows: rows, cursor: null, next: 0, due: 0, isNew: true, planned: false });
     this.states = new Uint8Array(this.rows * columns.length);
     this.counts = new Float64Array(STATES.length);
     this.counts[0] = this.states.length;
@@ -68,7 +68,7 @@ export class Grid {
       const before = this.states[at], now = states[at - from] < STATES.length ? states[at - from] : 0;
       if (before !== now) { this.counts[before]--; this.counts[now]++; this.states[at] = now; }
     }
-    this.redraw();
+    this.redraw(false);
   }
 
   #resize() {
@@ -111,8 +111,10 @@ export class Grid {
     this.scroller.scrollTop = middle * this.#heightAt(this.size) - this.scroller.clientHeight / 2;
   }
 
-  redraw() {
-    this.next = 0;
+  /** Draws all strips; over the old picture, unless that is another part of the cells. */
+  redraw(isNew = true) {
+    if (isNew) { this.isNew = true; this.next = 0; }
+    this.due = Infinity;
     if (this.planned) return;
     this.planned = true;
     requestAnimationFrame(() => this.#slice());
@@ -124,16 +126,18 @@ export class Grid {
     if (!this.out) return;
     const started = performance.now(), { size, width } = this, deep = this.#deep(size), across = this.#across(size);
     const height = this.canvas.height, top = this.scroller.scrollTop, first = Math.floor(top / deep), end = Math.ceil((top + height) / deep);
-    if (this.next === 0) this.out.fill(this.ground);
-    while (first + this.next < end && performance.now() - started < SLICE_MS) {
-      this.#strip(first + this.next, Math.round((first + this.next) * deep - top), across, width, height);
-      this.next++;
+    if (this.isNew) { this.isNew = false; this.out.fill(this.ground); }
+    const strips = Math.max(1, end - first);
+    this.due = Math.min(this.due, strips);
+    for (; this.due > 0 && performance.now() - started < SLICE_MS; this.due--) {
+      const strip = first + (this.next++ % strips);
+      this.#strip(strip, Math.round(strip * deep - top), across, width, height);
     }
     const context = this.canvas.getContext("2d", { alpha: false });
     context.putImageData(this.image, 0, 0);
     this.#drawCursor(context, deep, across, top);
     for (const shown of this.legend.querySelectorAll("b")) shown.textContent = count(this.counts[Number(shown.dataset.state)]);
-    if (first + this.next < end) { this.planned = true; requestAnimationFrame(() => this.#slice()); }
+    if (this.due > 0) { this.planned = true; requestAnimationFrame(() => this.#slice()); }
   }
 
   #strip(strip, y, across, width, height) {

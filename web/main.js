@@ -45,9 +45,7 @@ function route() {
   const view = {
     main, signal: leaving.signal, args: rest, query: new URLSearchParams(query),
     title: (text) => { document.title = text ? `${text} · Anabranch` : "Anabranch"; },
-    up: rest.length ? `#/${first}` : "#/",
   };
-  main.dataset.up = view.up;
   main.replaceChildren();
   scrollTo(0, 0);
   const shown = rest.length ? page?.one : page?.list;
@@ -109,13 +107,19 @@ function moveLine(step) {
   next?.focus();
 }
 
+/** The page above this one. */
+function up() {
+  const [first, second] = location.hash.replace(/^#\/?/, "").split("?")[0].split("/");
+  return second ? `#/${first}` : "#/";
+}
+
 let goes = false;
 function key(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
   const field = event.target.closest?.("input, textarea, select");
   if (event.key === "Escape") {
     if (field) field.blur();
-    else if (!event.defaultPrevented) location.hash = main.dataset.up ?? "#/";
+    else if (!event.defaultPrevented) location.hash = up();
     return;
   }
   if (field) return;

@@ -142,14 +142,17 @@ export async function showIn(main, id, signal) {
     limit: new Chart({ title: "Calls and limit", format: rate, lines: [{ name: "in flight", kind: "blue", area: true }, { name: "limit", kind: "gold" }] }),
     spend: new Chart({ title: "Spend", format: money, lines: [{ name: "cost", kind: "violet", area: true }] }),
   };
+  const chart = (now) => {
+    const at = now.elapsed_seconds ?? 0;
+    charts.speed.push(at, [sum(now.columns ?? [], "cells_per_second")]);
+    charts.limit.push(at, [sum(now.models ?? [], "in_flight"), sum(now.models ?? [], "limit")]);
+    charts.spend.push(at, [now.cost ?? null]);
+  };
   const draw = () => {
     top.replaceChildren(facts(dataset));
     columns.replaceChildren(columnTable(dataset));
     models.replaceChildren(...(dataset.models?.length ? [part("Models", modelTable(dataset.models))] : []));
-    const at = dataset.elapsed_seconds ?? 0;
-    charts.speed.push(at, [sum(dataset.columns, "cells_per_second")]);
-    charts.limit.push(at, [sum(dataset.models ?? [], "in_flight"), sum(dataset.models ?? [], "limit")]);
-    charts.spend.push(at, [dataset.cost ?? null]);
+    chart(dataset);
   };
   const slow = async () => {
     records.replaceChildren(await recordsPart(path, signal));
@@ -172,7 +175,9 @@ export async function showIn(main, id, signal) {
   }
   if (dataset.state === "running" && dataset.run) {
     hear(`/v1/runs/${encodeURIComponent(dataset.run)}/events`, signal, async (event, data) => {
-      if (event === "progress") {
+      if (event === "progress" && data.elapsed_seconds < dataset.elapsed_seconds) {
+        chart(data);
+      } else if (event === "progress") {
         const kinds = new Map(dataset.columns.map((column) => [column.name, column.kind]));
         const now = data.columns?.map((column) => ({ kind: kinds.get(column.name), ...column })) ?? dataset.columns;
         dataset = { ...dataset, ...data, columns: now, state: dataset.state };
