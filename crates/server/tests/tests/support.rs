@@ -281,7 +281,7 @@ pub(crate) fn noise(len: usize, seed: u64) -> Bytes {
 }
 
 /// A folder of one test, which is removed with it.
-pub(crate) struct TempFolder(std::path::PathBuf);
+pub(crate) struct TempFolder(PathBuf);
 
 impl TempFolder {
     pub(crate) fn new() -> TempFolder {

@@ -7,7 +7,7 @@ use crate::plans::Shop;
 fn a_real_plan_is_tried_and_its_run_is_shown() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let shop = runtime.block_on(Shop::start());
-    let url = shop.http.server.url.clone();
+    let url = shop.http.server.url;
     with_browser(|browser| {
         browser.visit(&format!("{url}/#/plans"), WIDE);
         browser.wait(&shows("4 plans"));

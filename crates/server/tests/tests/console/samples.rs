@@ -19,14 +19,14 @@ pub(crate) fn runs() -> Vec<Json> {
     let run = |number: usize| {
         let state = match number {
             1 => "running",
-            _ if number % 23 == 0 => "failed",
-            _ if number % 7 == 0 => "degraded",
-            _ if number % 101 == 0 => "stopped",
+            _ if number.is_multiple_of(23) => "failed",
+            _ if number.is_multiple_of(7) => "degraded",
+            _ if number.is_multiple_of(101) => "stopped",
             _ => "complete",
         };
         let (kind, name, rows) = match number {
             1 => ("dataset", "support-tickets", Some(ROWS)),
-            _ if number % 17 == 0 => ("recipe", "report.gz", None),
+            _ if number.is_multiple_of(17) => ("recipe", "report.gz", None),
             _ => ("plan", PLANS[number % 5], Some(50)),
         };
         let duration = (state != "running").then(|| 12.25 + (number * 37 % 90) as f64 / 3.0);
