@@ -114,7 +114,7 @@ impl Serve {
         let all = async { tokio::join!(service.serve(listener, service.router(), stopped.clone()), local) };
         let meanwhile = async {
             meanwhile(reachable(address)).await;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         let (served, cut) = tokio::select! {
             served = all => served,

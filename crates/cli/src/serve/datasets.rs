@@ -47,16 +47,8 @@ pub(super) fn open_runs(data: &Path, engine: &Engine) -> Result<Runs, Failure> {
 }
 
 impl DatasetOptions {
-    /// The jobs in the folder of a store, if they are asked for. Called inside of a runtime.
-    pub(super) fn open(
-        &self,
-        data: &Path,
-        engine: &Engine,
-        runs: &Runs,
-    ) -> Result<Option<Datasets>, Failure> {
-        if !self.datasets {
-            return Ok(None);
-        }
+    /// The jobs in the folder `datasets` of a store. Those that have not ended go on. Called inside of a runtime.
+    pub(super) fn open(&self, data: &Path, engine: &Engine, runs: &Runs) -> Result<Datasets, Failure> {
         let proxy = ProxySettings::from_variables(|name| std::env::var(name).ok());
         let settings =
             HttpSettings { proxy, ca_file: self.dataset_ca_file.clone(), ..HttpSettings::default() };

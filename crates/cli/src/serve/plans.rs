@@ -73,5 +73,5 @@ pub(super) async fn reload_on_hangup(plans: Option<Plans>) {
             Err(problem) => warn!("the plans were not loaded again: {problem}"),
         }
     }
-    std::future::pending().await;
+    std::future::pending::<()>().await;
 }
