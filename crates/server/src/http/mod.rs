@@ -1,7 +1,7 @@
 //! HTTP: blobs, recipes, names, status.
 
 mod blobs;
-mod json;
+pub(crate) mod json;
 mod recipes;
 mod refs;
 
