@@ -154,7 +154,7 @@ pub fn template(bytes: &[u8]) {
 fn rendered(function: &Arc<dyn Function>, inputs: &[Vec<Bytes>], params: &Params) -> Result<Vec<u8>, Fault> {
     let mut output = Vec::new();
     call_within(function, inputs, params, &CallBudget::unlimited(), |chunk| {
-        output.extend_from_slice(&chunk)
+        output.extend_from_slice(&chunk);
     })?;
     Ok(output)
 }

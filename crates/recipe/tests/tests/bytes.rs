@@ -36,7 +36,6 @@ async fn check(name: &str, put: impl AsyncFn(&Executor, u64)) {
     executor.store().clone().close().await.unwrap();
     let each = bytes_in(&folder) / COUNT;
     std::fs::remove_dir_all(&folder).unwrap();
-    println!("{name}: {each} bytes per recipe");
     assert!((100..=MOST).contains(&each), "{each} bytes per recipe");
 }
 
