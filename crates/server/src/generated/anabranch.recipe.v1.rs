@@ -920,12 +920,15 @@ pub struct Health {
     /// Background work that failed.
     #[prost(uint64, tag = "4")]
     pub failures: u64,
-    /// The index answers errors until the store is opened again, which rebuilds it.
+    /// The index is damaged, and is being rebuilt from the log.
     #[prost(bool, tag = "5")]
     pub index_damaged: bool,
     /// The store is over its quota, and collection cannot get it below.
     #[prost(bool, tag = "6")]
     pub over_quota: bool,
+    /// How often a damaged index was rebuilt from the log.
+    #[prost(uint64, tag = "7")]
+    pub index_rebuilt: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EventsRequest {}

@@ -1,10 +1,7 @@
 //! HTTP: blobs, recipes, plans, names, status.
 
 mod blobs;
-mod datasets;
-mod graph;
 pub(crate) mod json;
-mod plans;
 mod recipes;
 mod refs;
 mod runs;

@@ -248,13 +248,15 @@ pub(crate) fn from_status(status: &Status) -> proto::StatusReply {
 }
 
 fn health(health: proto::Health) -> Health {
-    let proto::Health { lost, damaged, diverged, failures, index_damaged, over_quota } = health;
+    let proto::Health { lost, damaged, diverged, failures, index_damaged, over_quota, index_rebuilt } =
+        health;
     let mut result = Health::default();
     result.lost = lost;
     result.damaged = damaged;
     result.diverged = diverged;
     result.failures = failures;
     result.index_damaged = index_damaged;
+    result.index_rebuilt = index_rebuilt;
     result.over_quota = over_quota;
     result
 }
@@ -267,5 +269,6 @@ fn from_health(health: &Health) -> proto::Health {
         failures: health.failures,
         index_damaged: health.index_damaged,
         over_quota: health.over_quota,
+        index_rebuilt: health.index_rebuilt,
     }
 }
