@@ -166,6 +166,7 @@ fn the_console_can_be_used_without_a_mouse() {
         browser.wait(&format!("location.hash === '#/runs/{DATASET}'"));
         browser.press("Escape");
         browser.wait("location.hash === '#/runs'");
+        browser.wait(&shows("10,000 runs"));
         browser.press("/");
         browser.wait("document.activeElement.type === 'search'");
         browser.type_text("notify");
