@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(cells.read(0..3).unwrap(), [0, 2, 5, 3, 0, 0]);
         assert_eq!(cells.read(1..2).unwrap(), [5, 3]);
         assert_eq!(cells.read(2..900).unwrap(), [0, 0]);
-        assert_eq!(cells.read(7..9).unwrap(), []);
+        assert!(cells.read(7..9).unwrap().is_empty());
     }
 
     #[test]
