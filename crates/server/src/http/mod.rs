@@ -1,7 +1,10 @@
 //! HTTP: blobs, recipes, plans, names, status.
 
 mod blobs;
+mod datasets;
+mod graph;
 pub(crate) mod json;
+mod plans;
 mod recipes;
 mod refs;
 mod runs;
