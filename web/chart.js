@@ -34,7 +34,7 @@ export class Chart {
     // One sample is a level line.
     const samples = this.samples.length > 1 ? this.samples : [this.samples[0], { ...this.samples[0], at: this.samples[0].at + 1 }];
     const known = samples.flatMap(({ values }) => values).filter((value) => value !== null && value !== undefined);
-    const most = Math.max(1e-9, ...known);
+    const peak = Math.max(0, ...known), most = peak || 1;
     const first = samples[0].at, span = Math.max(1e-9, samples.at(-1).at - first);
     const x = (at) => ((at - first) / span) * WIDTH, y = (value) => HEIGHT - 2 - (value / most) * (HEIGHT - 10);
     const parts = [0.25, 0.5, 0.75].map((at) => s("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT * at, y2: HEIGHT * at }));
@@ -45,7 +45,7 @@ export class Chart {
       parts.push(s("path", { class: `line ${line.kind}`, d: `M${points.join("L")}` }));
     });
     this.picture.replaceChildren(...parts);
-    this.most.textContent = `most ${this.format(most)}`;
+    this.most.textContent = peak > 0 ? `most ${this.format(peak)}` : "";
     this.values.forEach((value, number) => { value.textContent = this.format(samples.at(-1).values[number]); });
     this.from.textContent = `${first.toFixed(0)} s`;
     this.to.textContent = `${this.samples.at(-1).at.toFixed(0)} s`;

@@ -158,7 +158,7 @@ async fn fill(address: SocketAddr, token_file: &Path, user: i64) -> Result<(), F
     for _ in 0..2 {
         client.send("GET", "/v1/recipes/page/value", &Value::Null).await?;
     }
-    let job = json!({ "config": CONFIG, "rows": ROWS, "seed": 1, "demo": true });
+    let job = json!({ "name": "support_tickets", "config": CONFIG, "rows": ROWS, "seed": 1, "demo": true });
     let accepted = client.post("/v1/datasets", &job).await?;
     client.until_built(accepted["id"].as_str().unwrap_or_default()).await?;
     out::data(&format!(

@@ -36,7 +36,7 @@ fn check(test: &str, program: &str, arguments: &[&str]) {
     expect![[r#"
         posts: 1301 4304 1302 5502 5904 4202 4303 4203 2504 5902
         event: start
-        event: errors
+        event: built
         event: end"#]]
     .assert_eq(&lines.join("\n"));
 }

@@ -149,7 +149,7 @@ fn a_look_inside_a_server() {
     recipe(&folder, "get page");
     let local = json(&recipe(&folder, "ls --json"));
     let usage = json(&recipe(&folder, "du --json"));
-    let server = Server::begin(&folder);
+    let server = Server::begin_with(&folder, &["--anonymous", "admin"]);
     for at in [String::new(), format!(" --data elsewhere --server {}", server.url)] {
         assert_eq!(json(&recipe(&folder, &format!("ls --json{at}"))), local);
         let served = json(&recipe(&folder, &format!("du --json{at}")));
@@ -182,7 +182,7 @@ fn a_server_tells_of_early_cut_off() {
     std::fs::write(folder.join("graph.toml"), file).unwrap();
     std::fs::write(folder.join("sales.txt"), "Oslo 1\nBergen 2\n").unwrap();
     recipe(&folder, "add --file graph.toml");
-    let server = Server::begin(&folder);
+    let server = Server::begin_with(&folder, &["--anonymous", "admin"]);
     recipe(&folder, "get report -o out.bin");
     std::fs::write(folder.join("sales.txt"), "Oslo 1\nBergen 3\n").unwrap();
     recipe(&folder, "add --file graph.toml");

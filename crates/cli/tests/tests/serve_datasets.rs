@@ -92,7 +92,7 @@ fn a_killed_server_continues_its_datasets() {
     };
     let model = ModelServer::start(ModelScript { reply: Some(Arc::new(reply)), ..ModelScript::default() });
     models(&folder, &model);
-    let options = ["--dataset-models", "models.yaml"];
+    let options = ["--dataset-models", "models.yaml", "--anonymous", "admin"];
     let body = json!({ "config": NUMBERED, "rows": 200, "name": "poems" });
     let first = Server::begin_with(&folder, &options);
     let id = submit(&first, "order-1", &body);
@@ -127,7 +127,7 @@ fn a_killed_server_continues_its_datasets() {
 fn the_page_shows_commands_that_work() {
     let page = std::fs::read_to_string(root().join("docs/serving-datasets.md")).unwrap();
     let folder = empty("serve_datasets_page");
-    let server = Server::begin_with(&folder, &[]);
+    let server = Server::begin_with(&folder, &["--anonymous", "admin"]);
     let body = page.split("```json order.json\n").nth(1).unwrap().split("\n```").next().unwrap();
     let commands: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("curl ")).collect();
     assert!(commands.len() >= 8, "{commands:?}");

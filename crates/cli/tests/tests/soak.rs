@@ -238,7 +238,7 @@ fn a_server_that_is_killed_answers_rightly() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut rng = Rng::new(64);
     runtime.block_on(async {
-        let process = Server::begin(&folder);
+        let process = Server::begin_with(&folder, &["--anonymous", "admin"]);
         let first = Client::connect(&process.url).await.unwrap();
         let menu = set_up(&first, &mut rng).await;
         let (lives, server) = watch::channel(Some(first));
@@ -252,7 +252,7 @@ fn a_server_that_is_killed_answers_rightly() {
             for life in 1..=LIVES {
                 soak.enough.notified().await;
                 process.end(rustix::process::Signal::KILL);
-                process = Server::begin(&folder);
+                process = Server::begin_with(&folder, &["--anonymous", "admin"]);
                 let client = Client::connect(&process.url).await.unwrap();
                 lives.send_replace((life < LIVES).then_some(client));
             }

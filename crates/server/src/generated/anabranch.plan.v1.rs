@@ -402,7 +402,7 @@ pub mod plans_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.plan.v1.Plans/Run",
             );
@@ -427,7 +427,7 @@ pub mod plans_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.plan.v1.Plans/RunMany",
             );
@@ -449,7 +449,7 @@ pub mod plans_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.plan.v1.Plans/List",
             );
@@ -474,7 +474,7 @@ pub mod plans_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.plan.v1.Plans/Describe",
             );
@@ -496,7 +496,7 @@ pub mod plans_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.plan.v1.Plans/Reload",
             );
@@ -660,7 +660,7 @@ pub mod plans_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RunSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -704,7 +704,7 @@ pub mod plans_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RunManySvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -747,7 +747,7 @@ pub mod plans_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -790,7 +790,7 @@ pub mod plans_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DescribeSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -833,7 +833,7 @@ pub mod plans_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReloadSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,

@@ -1802,7 +1802,7 @@ pub mod recipes_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::codec::MeasuredCodec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/anabranch.recipe.v1.Recipes/Usage",
             );
@@ -3078,6 +3078,49 @@ pub mod recipes_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RemoveSvc(inner);
+                        let codec = crate::codec::MeasuredCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/anabranch.recipe.v1.Recipes/Usage" => {
+                    #[allow(non_camel_case_types)]
+                    struct UsageSvc<T: Recipes>(pub Arc<T>);
+                    impl<T: Recipes> tonic::server::UnaryService<super::UsageRequest>
+                    for UsageSvc<T> {
+                        type Response = super::UsageReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UsageRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Recipes>::usage(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UsageSvc(inner);
                         let codec = crate::codec::MeasuredCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -21,6 +21,7 @@ mod openapi;
 mod plans;
 mod plans_change;
 mod plans_grpc;
+mod random_requests;
 mod recipes;
 mod runs;
 mod seed;
