@@ -37,6 +37,9 @@ fn defaults() {
                     inline_threshold: None,
                 },
                 captures: None,
+                serve: ServeSettings {
+                    values: {},
+                },
             }"#]],
     );
 }
@@ -79,6 +82,9 @@ fn places_and_threads() {
                     ),
                 },
                 captures: None,
+                serve: ServeSettings {
+                    values: {},
+                },
             }"#]],
     );
 }
@@ -151,6 +157,9 @@ fn redis_settings() {
                     inline_threshold: None,
                 },
                 captures: None,
+                serve: ServeSettings {
+                    values: {},
+                },
             }"#]],
     );
 }
@@ -221,6 +230,9 @@ fn memory_settings() {
                     inline_threshold: None,
                 },
                 captures: None,
+                serve: ServeSettings {
+                    values: {},
+                },
             }"#]],
     );
 }
@@ -262,6 +274,9 @@ fn http_settings() {
                     inline_threshold: None,
                 },
                 captures: None,
+                serve: ServeSettings {
+                    values: {},
+                },
             }"#]],
     );
 }
@@ -392,6 +407,9 @@ fn captures() {
                         ],
                     },
                 ),
+                serve: ServeSettings {
+                    values: {},
+                },
             }"#]],
     );
 }
