@@ -17,6 +17,8 @@ fn help_goes_to_stdout() {
           recipe       Recipes: functions of blobs and of each other, computed once and kept
           dataset      Datasets: columns by rows of samplers, templates and calls of language models
           serve        Serves a store over gRPC and HTTP
+          runs         Lists the runs that a server has kept: plans, recipes, datasets
+          run          One run: its state, failures and timeline
           token        Tokens: who may call a server
           demo         Runs an example feed on embedded data, recipes that are computed once, and a dataset
                        on an offline model
