@@ -151,9 +151,9 @@ params = { much = 1 }
 "#,
         FileFormat::Toml,
         &expect![[r#"
-            graph:2:7: blob `greeting` has no bytes (give one of `text`, `file`, `base64` or `hex`)
+            graph:2:7: blob `greeting` has no bytes (give one of `text`, `file`, `folder`, `base64` or `hex`)
             graph:3:1: a blob has no `txt` (did you mean `text`?)
-            graph:7:1: `both` has its bytes twice (give one of `text`, `file`, `base64` or `hex`)
+            graph:7:1: `both` has its bytes twice (give one of `text`, `file`, `folder`, `base64` or `hex`)
             graph:7:7: not hex: invalid symbol at 1
             graph:10:8: `no/such.file`: No such file or directory (os error 2) (files are relative to the recipe file)
             graph:13:12: function `concta/1.0.0` is not known here (did you mean `concat/1.0.0`?)
@@ -177,9 +177,9 @@ fn broken_texts_say_where() {
         "[blob.a]\ntext = \"x\"\ntext = \"y\"\n[blob.b\n",
         FileFormat::Toml,
         &expect![[r#"
-        graph:3:1: duplicate key
-        graph:4:7: blob `b` has no bytes (give one of `text`, `file`, `base64` or `hex`)
-        graph:4:8: unclosed table, expected `]`"#]],
+            graph:3:1: duplicate key
+            graph:4:7: blob `b` has no bytes (give one of `text`, `file`, `folder`, `base64` or `hex`)
+            graph:4:8: unclosed table, expected `]`"#]],
     );
     refused(
         "blob:\n  a: {text: x}\n  a: {text: y}\n",
