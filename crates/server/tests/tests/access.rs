@@ -22,6 +22,13 @@ pub(crate) struct Guarded {
 }
 
 pub(crate) async fn guarded(test: &str, settings: Settings, functions: Functions) -> Guarded {
+    let (access, tokens) = tokens(test);
+    let server = Server::set_up(functions, settings, |service| service.with_access(access)).await;
+    Guarded { server, tokens }
+}
+
+/// The local token, and those of the scopes read, run and admin.
+pub(crate) fn tokens(test: &str) -> (Access, [Token; 4]) {
     let folder = folder(test);
     let others = folder.join("tokens.toml");
     let scopes = [Scope::Read, Scope::Run, Scope::Admin];
@@ -29,9 +36,7 @@ pub(crate) async fn guarded(test: &str, settings: Settings, functions: Functions
         scopes.map(|scope| TokenRecord::add(&others, &format!("of-{scope}"), scope, None).unwrap());
     let files = TokenFiles::open(&folder.join("token"), &others).unwrap();
     let local = files.local().clone();
-    let access = Access::with_tokens(files, None);
-    let server = Server::set_up(functions, settings, |service| service.with_access(access)).await;
-    Guarded { server, tokens: [local, read, run, admin] }
+    (Access::with_tokens(files, None), [local, read, run, admin])
 }
 
 pub(crate) fn bearer(token: &Token) -> String {

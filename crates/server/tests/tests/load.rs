@@ -1,15 +1,11 @@
 //! More requests than the server works on, and clients that take more than their share.
 
 use anabranch_server::{Client, Code, ServerAddress, Settings, Token};
-use bytes::Bytes;
-use http_body_util::StreamBody;
-use hyper::body::Frame;
-use hyper_util::rt::TokioExecutor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::access::{Guarded, bearer, guarded};
 use crate::guard::send;
-use crate::support::{Beside, Gate, OpenOnDrop, Server, beside, soon, until};
+use crate::support::{Beside, Gate, OpenOnDrop, Server, beside, soon};
 
 async fn client(server: &Server, token: &Token) -> Client {
     let address = ServerAddress { token: Some(token.clone()), ..ServerAddress::new(&server.url) };
@@ -68,43 +64,6 @@ async fn a_client_with_more_than_its_share_leaves_room_for_others() {
     assert_eq!((first.done().await, second.done().await), (None, None));
     assert!(metric("anabranch_requests_shed_total{by=\"client\"} 1").await);
     assert!(metric("anabranch_requests_shed_total{by=\"server\"} 1").await);
-}
-
-/// One connection with as many stalled uploads as it may have holds no more than its share, and nothing in the end.
-#[tokio::test]
-async fn stalled_streams_of_one_connection_are_survived() {
-    const STREAMS: usize = 1024;
-    let Guarded { server, tokens: [local, _, run, _] } =
-        guarded("streams", Settings::default(), anabranch_recipe::Functions::builtin()).await;
-    let files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
-    let before = files();
-    let attacker =
-        hyper_util::client::legacy::Client::builder(TokioExecutor::new()).http2_only(true).build_http();
-    let upload = |at: usize| {
-        let chunk = Frame::data(Bytes::from(vec![at as u8; 100]));
-        let begun = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(chunk)]);
-        let body = StreamBody::new(futures_util::StreamExt::chain(begun, futures_util::stream::pending()));
-        let request = hyper::Request::post(format!("{}/v1/blobs", server.url))
-            .header("authorization", format!("Bearer {}", run.as_str()))
-            .body(body)
-            .unwrap();
-        beside(attacker.request(request))
-    };
-    let stalled: Vec<_> = (0..STREAMS).map(upload).collect();
-    until(|| {
-        server.service.load().calls >= STREAMS && server.service.load().unfinished_bytes >= STREAMS * 100
-    })
-    .await;
-    let load = server.service.load();
-    assert!(load.unfinished_bytes <= STREAMS * 200 && load.connections <= 2, "{load:?}");
-    assert!(files() < before + 40, "{} files, {before} before", files());
-    assert_eq!(send(&server, "GET /v1/status", &[&bearer(&local)], b"").await.0, 200);
-    assert_eq!(send(&server, "POST /v1/blobs", &[&bearer(&local)], b"fine").await.0, 201);
-    for upload in stalled {
-        let answer = server.clock.steps(Settings::default().stall_timeout, upload.done()).await;
-        assert_eq!(answer.unwrap().status(), 504);
-    }
-    until(|| server.service.load().unfinished_bytes == 0).await;
 }
 
 #[tokio::test]

@@ -1,17 +1,29 @@
 //! Clients that stall, trickle or idle, and how much all of them can hold.
 
+use std::convert::Infallible;
+use std::path::Path;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_recipe::{Draft, Functions, Params, Ref, UnknownFunction, Value};
-use anabranch_server::{ClientError, Code, Load, Settings};
+use anabranch_engine::clock::Clock;
+use anabranch_recipe::{Draft, Executor, Functions, Params, Ref, UnknownFunction, Value};
+use anabranch_server::{ClientError, Code, Load, Service, Settings, Token};
 use bytes::Bytes;
+use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::access::{Guarded, bearer, tokens};
 use crate::deriva_wire::Deriva;
-use crate::support::{Gate, OpenOnDrop, Server, beside, soon, until};
+use crate::guard::send;
+use crate::support::{Beside, Gate, OpenOnDrop, Server, TempFolder, TestClock, beside, soon, until};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const SECOND: Duration = Duration::from_secs(1);
@@ -290,4 +302,113 @@ async fn an_archive_that_nobody_reads_is_given_up() {
     });
     let failed = ended.await.unwrap().unwrap_err();
     assert_eq!(failed.code(), Some(Code::DeadlineExceeded), "{failed}");
+}
+
+/// A client with one HTTP/2 connection for all of its uploads.
+struct Uploads {
+    client: HttpClient<HttpConnector, StreamBody<Pieces>>,
+    url: String,
+    token: Token,
+}
+
+type Pieces = BoxStream<'static, Result<Frame<Bytes>, Infallible>>;
+
+impl Uploads {
+    fn new(server: &Server, token: &Token) -> Uploads {
+        let client = HttpClient::builder(TokioExecutor::new()).http2_only(true).build_http();
+        Uploads { client, url: format!("{}/v1/blobs", server.url), token: token.clone() }
+    }
+
+    /// The status of the answer to an upload.
+    fn send(&self, pieces: Pieces) -> Beside<u16> {
+        let request = hyper::Request::post(&self.url)
+            .header("authorization", format!("Bearer {}", self.token.as_str()))
+            .body(StreamBody::new(pieces));
+        let answer = self.client.request(request.unwrap());
+        beside(async { answer.await.unwrap().status().as_u16() })
+    }
+
+    /// Uploads that send so many bytes and then nothing, as many as one connection may have.
+    fn stalled(&self, len: usize) -> Vec<Beside<u16>> {
+        let bytes = Bytes::from(vec![1; len]);
+        let upload = |_| self.send(piece(bytes.clone()).chain(stream::pending()).boxed());
+        (0..Settings::default().calls_most).map(upload).collect()
+    }
+}
+
+fn piece(bytes: Bytes) -> Pieces {
+    stream::iter([Ok(Frame::data(bytes))]).boxed()
+}
+
+/// A server with tokens whose store is in a folder.
+async fn stored_in(folder: &Path, test: &str) -> Guarded {
+    let (access, tokens) = tokens(test);
+    let executor = Executor::open(folder, Functions::builtin()).await.unwrap();
+    let clock = Arc::new(TestClock::default());
+    let dyn_clock = Arc::clone(&clock) as Arc<dyn Clock>;
+    let service = Service::with_clock(executor.clone(), Settings::default(), dyn_clock).with_access(access);
+    Guarded { server: Server::of(executor, service, clock).await, tokens }
+}
+
+/// The files of a folder that this process has open. Other tests have files elsewhere.
+fn open_files(folder: &Path) -> usize {
+    let folder = folder.canonicalize().unwrap();
+    let is_inside = |link: &Path| std::fs::read_link(link).is_ok_and(|file| file.starts_with(&folder));
+    let links = std::fs::read_dir("/proc/self/fd").unwrap();
+    links.filter(|link| link.as_ref().is_ok_and(|link| is_inside(&link.path()))).count()
+}
+
+/// Waits until the metrics have these lines.
+async fn metrics(server: &Server, token: &Token, lines: &[String]) {
+    let have = async || {
+        let page = send(server, "GET /metrics", &[&bearer(token)], b"").await.1;
+        lines.iter().all(|line| page.lines().any(|found| found == line))
+    };
+    soon(async { while !have().await {} }).await;
+}
+
+/// Files that the store opens and closes by itself.
+const OTHER_FILES: usize = 16;
+
+#[tokio::test]
+async fn stalled_streams_of_one_connection_leave_room_for_others() {
+    let folder = TempFolder::new();
+    let Guarded { server, tokens: [local, _, run, _] } = stored_in(folder.path(), "streams").await;
+    let (clock, settings) = (&server.clock, Settings::default());
+    let (streams, others) = (settings.calls_most as usize, bearer(&local));
+    let before = open_files(folder.path());
+    assert!(before > 0, "the log of the store is open");
+    let uploads = Uploads::new(&server, &run);
+    let stalled = uploads.stalled(100);
+    let all_received = [
+        format!("anabranch_received_bytes_total {}", streams * 100),
+        format!("anabranch_requests_in_flight {streams}"),
+    ];
+    metrics(&server, &local, &all_received).await;
+    // A piece is charged until the next one is waited for.
+    let waiting = Load { connections: 1, calls: streams, ..NOTHING };
+    until(|| server.service.load() == waiting).await;
+    assert!(open_files(folder.path()) <= before + OTHER_FILES);
+    // The client has all the slots that it may have. Another request of it waits for one, and in vain.
+    let own = [bearer(&run)];
+    let more = async { send(&server, "GET /v1/refs", &[&own[0]], b"").await.0 };
+    let late = async {
+        metrics(&server, &local, &["anabranch_requests_queued 1".to_owned()]).await;
+        clock.advance(settings.queue_wait);
+    };
+    assert_eq!(tokio::join!(more, late).0, 503);
+    assert_eq!(send(&server, "GET /v1/status", &[&others], b"").await.0, 200);
+    assert_eq!(send(&server, "POST /v1/blobs", &[&others], b"fine").await.0, 201);
+    until(|| server.service.load() == waiting).await;
+    clock.advance(settings.stall_timeout - settings.queue_wait);
+    for upload in stalled {
+        assert_eq!(upload.done().await, 504);
+    }
+    until(|| server.service.load() == Load { connections: 1, ..NOTHING }).await;
+    metrics(&server, &local, &["anabranch_requests_in_flight 0".to_owned()]).await;
+    // The connection is as good as new, its window included.
+    assert_eq!(uploads.send(piece(vec![1; 3 << 20].into())).done().await, 201);
+    drop(uploads);
+    until(|| server.service.load() == NOTHING && open_files(folder.path()) <= before + OTHER_FILES).await;
+    assert_eq!(server.executor.status().store.blobs, 2);
 }
