@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anabranch_content::Address;
 use anabranch_text::palette;
 use axum::Router;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, IF_NONE_MATCH,
@@ -94,10 +95,12 @@ async fn page(State(assets): State<Arc<[Asset]>>, headers: HeaderMap) -> Respons
 
 async fn file(
     State(assets): State<Arc<[Asset]>>,
-    Path(path): Path<String>,
+    path: Result<Path<String>, PathRejection>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
+    // A path that is not UTF-8 names no file.
+    let path = path.map(|Path(path)| path).unwrap_or_default();
     find(&assets, &path, &headers).unwrap_or_else(|| {
         Failure::new(Code::NotFound, format!("there is nothing at {}", uri.path())).into_response()
     })
