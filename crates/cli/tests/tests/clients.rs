@@ -57,7 +57,17 @@ fn python() {
 fn typescript() {
     let folder = scratch("client_typescript");
     std::fs::write(folder.join("package.json"), r#"{"type": "module"}"#).unwrap();
-    let options = ["--noCheck", "--target", "es2022", "--module", "nodenext", "--outDir", "."];
+    let options = [
+        "--noCheck",
+        "--target",
+        "es2022",
+        "--module",
+        "es2022",
+        "--moduleResolution",
+        "bundler",
+        "--outDir",
+        ".",
+    ];
     let source = client("client.ts");
     let told =
         anabranch_testkit::tsc(env!("CARGO_TARGET_TMPDIR"), &folder, &[&options[..], &[&source]].concat());

@@ -119,7 +119,7 @@ fn a_killed_server_continues_its_datasets() {
     let shown = in_folder(&folder, &["run", "show", run["id"].as_str().unwrap()], "");
     assert!(shown.stdout.starts_with("dataset poems: complete after "), "{}", shown.stdout);
     let table = in_folder(&folder, &["runs", "--kind", "dataset", "--limit", "1"], "");
-    assert!(table.stdout.contains("poems") && table.stdout.lines().count() == 2, "{}", table.stdout);
+    assert!(table.stdout.contains("poems") && table.stdout.lines().count() == 3, "{}", table.stdout);
 }
 
 /// The commands of the page work as they are written there.

@@ -23,7 +23,7 @@ fn bytes_in(folder: &Path) -> u64 {
 fn recipe(number: u64) -> Recipe {
     let function = FunctionId::new("measured", "1.0.0");
     let recipe = Recipe::new(function, vec![Address::of(&number.to_le_bytes())]);
-    recipe.with("from", &format!("word {number}")).with("to", "another")
+    recipe.with("from", format!("word {number}")).with("to", "another")
 }
 
 /// Puts recipes with one input and two parameters each, and checks the bytes per recipe that the closed store has.
