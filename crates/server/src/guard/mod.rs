@@ -89,7 +89,7 @@ impl From<Denial> for Refusal {
     }
 }
 
-/// Hands a request on, with its [`Caller`](crate::access::Caller) as an extension, or answers why it is refused.
+/// Hands a request on, with its [`Caller`] as an extension, or answers why it is refused.
 pub(crate) async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let is_grpc = is_grpc(&request);
     let caller = match check(&shared, &request) {
