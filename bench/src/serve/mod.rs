@@ -144,8 +144,13 @@ fn overload(
             &format!("{:.2} ms", measured.percentile(0.99) / 1e3),
         ]));
         if times > 1.0 {
-            let measured = format!("{:.0}%", share * 100.0);
-            aims.add("at 2x overload, answers above 90% of the peak", measured, share > 0.9);
+            // A generator that cannot send that much overloads nothing.
+            let is_overload = measured.sent() >= 1.8 * peak;
+            let told = match is_overload {
+                true => format!("{:.0}%", share * 100.0),
+                false => format!("not reached: {:.0} requests/s sent", measured.sent()),
+            };
+            aims.add("at 2x overload, answers above 90% of the peak", told, is_overload && share > 0.9);
         }
     }
     report.table(&rows);
