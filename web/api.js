@@ -142,13 +142,13 @@ export async function every(ms, signal, work) {
   }
 }
 
-/** A link to a file of the server. A link carries no token, so with one the file is fetched and saved. */
-export function fileLink(h, path, name, text) {
-  if (!token.get()) return h("a", { class: "button", href: path, target: "_blank", rel: "noopener" }, text);
+/** A link that saves a file of the server. A link carries no token, so with one the file is fetched first. */
+export function downloadLink(h, path, name, text) {
+  if (!token.get()) return h("a", { class: "button", href: path, download: name }, text);
   return h("button", { type: "button", onclick: () => save(path, name) }, text);
 }
 
-async function save(path, name) {
+export async function save(path, name) {
   const url = URL.createObjectURL(await (await request(path)).blob());
   const anchor = document.createElement("a");
   anchor.href = url;

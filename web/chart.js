@@ -1,6 +1,6 @@
 // Lines over time, for figures that arrive while one looks.
 
-import { h, s } from "./dom.js";
+import { h, s, time } from "./dom.js";
 
 const WIDTH = 520, HEIGHT = 120, SAMPLES_MOST = 600;
 
@@ -9,13 +9,13 @@ export class Chart {
   constructor({ title, lines, format }) {
     Object.assign(this, { lines, format, samples: [], waiting: false });
     this.picture = s("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": title });
-    this.most = h("span", { class: "muted" });
+    this.most = h("span", { class: "chart-most muted" });
     this.values = lines.map((line) => h("b", null));
     this.from = h("span");
     this.to = h("span");
     this.element = h("figure", { class: "chart-box" },
-      h("figcaption", null, h("h3", null, title), lines.map((line, at) => h("span", { class: `line-key ${line.kind}` }, line.name, " ", this.values[at])), h("span", { class: "grow" }), this.most),
-      this.picture, h("div", { class: "ends muted" }, this.from, this.to));
+      h("figcaption", null, h("h3", null, title), lines.map((line, at) => h("span", { class: `line-key ${line.kind}` }, line.name, " ", this.values[at]))),
+      h("div", { class: "chart-plot" }, this.picture, this.most), h("div", { class: "ends muted" }, this.from, this.to));
   }
 
   push(at, values) {
@@ -31,13 +31,14 @@ export class Chart {
   }
 
   #draw() {
-    // One sample is a level line.
-    const samples = this.samples.length > 1 ? this.samples : [this.samples[0], { ...this.samples[0], at: this.samples[0].at + 1 }];
+    // One sample is a level line from the beginning.
+    const [only] = this.samples;
+    const samples = this.samples.length > 1 ? this.samples : [{ ...only, at: Math.min(0, only.at - 1) }, only];
     const known = samples.flatMap(({ values }) => values).filter((value) => value !== null && value !== undefined);
     const peak = Math.max(0, ...known), most = peak || 1;
     const first = samples[0].at, span = Math.max(1e-9, samples.at(-1).at - first);
     const x = (at) => ((at - first) / span) * WIDTH, y = (value) => HEIGHT - 2 - (value / most) * (HEIGHT - 10);
-    const parts = [0.25, 0.5, 0.75].map((at) => s("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT * at, y2: HEIGHT * at }));
+    const parts = [0, 0.5, 1].map((part) => s("line", { class: "grid", x1: 0, x2: WIDTH, y1: y(part * most), y2: y(part * most) }));
     this.lines.forEach((line, number) => {
       const points = samples.filter(({ values }) => values[number] !== null && values[number] !== undefined).map(({ at, values }) => `${x(at).toFixed(1)} ${y(values[number]).toFixed(1)}`);
       if (!points.length) return;
@@ -45,9 +46,10 @@ export class Chart {
       parts.push(s("path", { class: `line ${line.kind}`, d: `M${points.join("L")}` }));
     });
     this.picture.replaceChildren(...parts);
-    this.most.textContent = peak > 0 ? `most ${this.format(peak)}` : "";
+    this.most.textContent = peak > 0 ? this.format(peak) : "";
     this.values.forEach((value, number) => { value.textContent = this.format(samples.at(-1).values[number]); });
-    this.from.textContent = `${first.toFixed(0)} s`;
-    this.to.textContent = `${this.samples.at(-1).at.toFixed(0)} s`;
+    const written = (at) => time((at < 10 ? Math.max(0, at) : Math.round(at)) * 1000);
+    this.from.textContent = written(first);
+    this.to.textContent = written(samples.at(-1).at);
   }
 }

@@ -30,6 +30,9 @@ const missing = (value) => value === null || value === undefined || Number.isNaN
 
 export const count = (value) => (missing(value) ? DASH : grouped.format(value));
 
+/** `1 plan`, `5 plans`. */
+export const many = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+
 /** `10.1M` for remarks. */
 export const compact = (value) => (missing(value) ? DASH : compacted.format(value));
 
@@ -67,7 +70,13 @@ export function share(value) {
 }
 
 export const rate = (value) => (missing(value) ? DASH : value >= 100 ? grouped.format(value) : short.format(value));
-export const money = (value) => (missing(value) ? DASH : value === 0 ? "0" : value < 1 ? value.toPrecision(3) : value.toFixed(2));
+
+const dollars = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" });
+const smallDollars = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", maximumSignificantDigits: 3 });
+export const money = (value) => (missing(value) ? DASH : (value > 0 && value < 1 ? smallDollars : dollars).format(value));
+
+/** The time of a run; of one under way the time so far, in whole seconds. */
+export const tookOf = (run) => (run.state === "running" ? time(Math.max(0, Math.floor((Date.now() - run.started_ms) / 1000)) * 1000) : time(run.duration_ms));
 
 /** When: the time of today, or the day and the time. */
 export function moment(ms) {
@@ -87,10 +96,19 @@ export const chip = (state) => h("span", { class: `chip ${String(state).replace(
 /** The link of a page; its parts are escaped. */
 export const link = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
 
-/** A table. Columns are `{ head, cell, num, opt, wrap }`; `open` makes lines that can be followed. */
-export function table(columns, rows, { label, open, empty } = {}) {
+/**
+ * A table. Columns are `{ head, cell, num, opt, wrap, width, is }`; one is left out unless `is` holds for a row. `open` makes
+ * lines that can be followed.
+ */
+export function table(all, rows, { label, open, empty } = {}) {
+  const columns = all.filter((column) => !column.is || rows.some(column.is));
   if (!rows.length) return h("div", { class: "panel" }, h("p", { class: "empty" }, empty ?? "none"));
   const classes = (column) => [column.num && "num", column.opt && "opt", column.wrap && "wrap"].filter(Boolean).join(" ") || null;
+  const head = (column) => {
+    const cell = h("th", { class: classes(column), scope: "col" }, column.head);
+    if (column.width) cell.style.width = column.width;
+    return cell;
+  };
   const line = (row) => {
     const cells = columns.map((column, at) => {
       const shown = column.cell(row);
@@ -101,13 +119,20 @@ export function table(columns, rows, { label, open, empty } = {}) {
     return h("tr", target ? { tabindex: 0, onclick: go, "data-open": target } : null, cells);
   };
   return h("div", { class: "panel scroll" }, h("table", { "aria-label": label },
-    h("thead", null, h("tr", null, columns.map((column) => h("th", { class: classes(column), scope: "col" }, column.head)))),
+    h("thead", null, h("tr", null, columns.map(head))),
     h("tbody", null, rows.map(line))));
 }
 
 /** Facts in large figures: `[name, figure, remark]`. */
 export const tiles = (facts) => h("dl", { class: "tiles" }, facts.map(([name, figure, remark, kind]) =>
   h("div", null, h("dt", null, name), h("dd", { class: kind }, figure, remark && h("small", null, remark)))));
+
+/** A bar of shares: `[kind, share]`. */
+export const meter = (label, shares) => h("span", { class: "meter", role: "img", "aria-label": label }, shares.map(([kind, part]) => {
+  const piece = h("i", { class: kind });
+  piece.style.width = `${Math.min(100, 100 * part)}%`;
+  return piece;
+}));
 
 /** A heading with a part of a page under it. */
 export const part = (title, content, ...tools) => h("section", { "aria-label": title },

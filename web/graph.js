@@ -2,7 +2,7 @@
 
 import { h, s } from "./dom.js";
 
-const GAP_X = 46, GAP_Y = 14, HEIGHT = 24, LINE = 15, SWEEPS = 6;
+const GAP_X = 36, GAP_Y = 14, HEIGHT = 24, LINE = 15, SWEEPS = 6;
 /** More nodes than this are a texture, not a picture. */
 const NODES_MOST = 1500;
 /** Bends of long edges; beyond it they are drawn straight. */
@@ -172,5 +172,11 @@ export function graph(of, { label, lines, kind, title, isPath, open }) {
   return h("div", { class: "panel" }, h("div", { class: "graph-scroll", tabindex: 0, role: "group", "aria-label": label }, picture), more);
 }
 
-/** A legend of boxes: `[kind, text]`. */
+/** A legend of the boxes that there are: `[kind, text]`. */
+export function legendOf(nodes, kind, entries) {
+  const kinds = new Set((nodes ?? []).flatMap((node) => kind(node).split(" ")));
+  return legend(entries.filter(([name]) => kinds.has(name)));
+}
+
+/** A legend: `[kind, text]`. */
 export const legend = (entries) => h("span", { class: "legend" }, entries.map(([kind, text]) => h("span", { class: `key ${kind}` }, text)));

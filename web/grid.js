@@ -12,6 +12,8 @@ const RANKS = Uint8Array.of(2, 3, 0, 5, 1, 4);
 /** Pixels per row; below one a pixel stands for several rows. */
 const SIZES = [1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 6, 8, 12, 16, 24];
 const STRIP_GAP = 4, SLICE_MS = 6, HEIGHT_MOST = 460;
+/** The numbers of rows before the strips: the width of a digit, and the least distance between two. */
+const DIGIT = 6.4, LABEL_GAP = 14;
 
 /** `0xAABBGGRR` of `#rrggbb`, as the pixels of a canvas are on every machine that browsers run on. */
 const pixel = (colour) => {
@@ -44,6 +46,8 @@ export class Grid {
     this.pixels = Uint32Array.from(COLOURS, of);
     this.ground = of("paper");
     this.ink = style.getPropertyValue("--ink").trim();
+    this.muted = style.getPropertyValue("--muted").trim();
+    this.font = `10px ${style.getPropertyValue("--sans")}`;
   }
 
   #listen() {
@@ -64,17 +68,36 @@ export class Grid {
   set(fromRow, states) {
     const from = fromRow * this.columns.length;
     const end = Math.min(this.states.length, from + states.length);
-    for (let at = from; at < end; at++) {
-      const before = this.states[at], now = states[at - from] < STATES.length ? states[at - from] : 0;
-      if (before !== now) { this.counts[before]--; this.counts[now]++; this.states[at] = now; }
+    for (let at = from; at < end; at++) this.#put(at, states[at - from] < STATES.length ? states[at - from] : 0);
+    this.redraw(false);
+  }
+
+  /** Takes changes: a list per group of rows, with its first row, then pairs of a state and a number of cells. */
+  change(groups) {
+    for (const [row, ...runs] of groups) {
+      let at = row * this.columns.length;
+      for (let run = 0; run < runs.length; run += 2) {
+        const state = runs[run] < STATES.length ? runs[run] : 0, end = Math.min(this.states.length, at + runs[run + 1]);
+        for (; at < end; at++) this.#put(at, state);
+      }
     }
     this.redraw(false);
+  }
+
+  #put(at, state) {
+    const before = this.states[at];
+    if (before === state) return;
+    this.counts[before]--;
+    this.counts[state]++;
+    this.states[at] = state;
   }
 
   #resize() {
     const width = this.scroller.clientWidth;
     if (!width || width === this.width) return;
     this.width = width;
+    this.left = Math.ceil(count(this.allRows).length * DIGIT) + 8;
+    this.canvas.dataset.left = this.left;
     if (!this.chosen) this.size = this.#fitting();
     this.#layOut();
   }
@@ -85,7 +108,7 @@ export class Grid {
     return fits.at(-1) ?? SIZES[0];
   }
 
-  #across(size) { return Math.max(1, Math.floor(this.width / size)); }
+  #across(size) { return Math.max(1, Math.floor((this.width - this.left) / size)); }
   /** The height of a cell, and of a strip. */
   #tall(size) { return Math.max(2, size); }
   #deep(size) { return this.columns.length * this.#tall(size) + STRIP_GAP; }
@@ -135,6 +158,7 @@ export class Grid {
     }
     const context = this.canvas.getContext("2d", { alpha: false });
     context.putImageData(this.image, 0, 0);
+    this.#drawRows(context, deep, across, top, first, end);
     this.#drawCursor(context, deep, across, top);
     for (const shown of this.legend.querySelectorAll("b")) shown.textContent = count(this.counts[Number(shown.dataset.state)]);
     if (this.due > 0) { this.planned = true; requestAnimationFrame(() => this.#slice()); }
@@ -146,9 +170,9 @@ export class Grid {
     for (let column = 0; column < columns.length; column++) {
       const line = y + column * tall, last = Math.min(height, line + deep);
       if (last <= 0 || line >= height) continue;
-      const seen = Math.max(0, line);
-      if (size < 1) this.#merged(column, from, end, seen * width);
-      else this.#single(column, from, end, seen * width, inner);
+      const seen = Math.max(0, line), start = seen * width + this.left;
+      if (size < 1) this.#merged(column, from, end, start);
+      else this.#single(column, from, end, start, inner);
       for (let copy = seen + 1; copy < last; copy++) out.copyWithin(copy * width, seen * width, (seen + 1) * width);
     }
   }
@@ -174,9 +198,20 @@ export class Grid {
     }
   }
 
+  /** The first row of each strip, where there is room. */
+  #drawRows(context, deep, across, top, first, end) {
+    const step = Math.ceil(LABEL_GAP / deep);
+    context.font = this.font;
+    context.fillStyle = this.muted;
+    context.textAlign = "right";
+    for (let strip = Math.ceil(first / step) * step; strip < end && strip * across < this.rows; strip += step) {
+      context.fillText(count(strip * across * this.bucket), this.left - 7, strip * deep - top + 9);
+    }
+  }
+
   #drawCursor(context, deep, across, top) {
     if (!this.cursor) return;
-    const { row, column } = this.cursor, x = Math.floor((row % across) * this.size), y = Math.floor(row / across) * deep + column * this.#tall(this.size) - top;
+    const { row, column } = this.cursor, x = this.left + Math.floor((row % across) * this.size), y = Math.floor(row / across) * deep + column * this.#tall(this.size) - top;
     context.strokeStyle = this.ink;
     context.lineWidth = 2;
     context.strokeRect(x - 1, y - 1, Math.max(2, this.size) + 2, this.#tall(this.size) + 2);
@@ -193,7 +228,7 @@ export class Grid {
   #point(event) {
     if (!this.size) return;
     const { left, top } = this.scroller.getBoundingClientRect(), deep = this.#deep(this.size), across = this.#across(this.size);
-    const x = event.clientX - left, y = event.clientY - top + this.scroller.scrollTop, strip = Math.floor(y / deep), place = Math.floor(x / this.size);
+    const x = event.clientX - left - this.left, y = event.clientY - top + this.scroller.scrollTop, strip = Math.floor(y / deep), place = Math.floor(x / this.size);
     if (place >= 0 && place < across) this.#tell(strip * across + place, Math.floor((y - strip * deep) / this.#tall(this.size)));
   }
 

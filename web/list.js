@@ -46,6 +46,17 @@ export class List {
     this.draw();
   }
 
+  /** Makes the visible lines of some rows anew. */
+  refresh(isMeant) {
+    for (const [at, line] of this.drawn) {
+      if (!isMeant(this.rows[at])) continue;
+      const fresh = this.#line(this.rows[at], at);
+      fresh.setAttribute("aria-selected", this.key(this.rows[at]) === this.selected);
+      line.element.replaceWith(fresh);
+      line.element = fresh;
+    }
+  }
+
   draw() {
     if (this.waiting) return;
     this.waiting = true;

@@ -1,9 +1,10 @@
 // The frame: which page is shown, keys, theme, sign-in.
 
 import { connection, takeToken, token } from "./api.js";
-import { h, notice } from "./dom.js";
+import { h, notice, own } from "./dom.js";
 import { show as showDataset } from "./pages/dataset.js";
 import { show as showDatasets } from "./pages/datasets.js";
+import { fileView } from "./pages/file.js";
 import { show as showOverview } from "./pages/overview.js";
 import { show as showPlan } from "./pages/plan.js";
 import { show as showPlans } from "./pages/plans.js";
@@ -14,10 +15,12 @@ import { show as showSignIn } from "./pages/sign-in.js";
 
 const PAGES = [
   { name: "Overview", path: "", key: "o", list: showOverview },
-  { name: "Runs", path: "runs", key: "r", list: showRuns, one: showRun },
+  { name: "Runs", path: "runs", key: "r", list: showRuns, one: showRun, parts: {
+    timeline: fileView({ noun: "Runs", of: "runs", file: "timeline.html", name: (id) => `${id}.html`, text: "Timeline" }) } },
   { name: "Plans", path: "plans", key: "p", list: showPlans, one: showPlan },
   { name: "Recipes", path: "recipes", key: "c", list: showRecipes, one: showRecipes },
-  { name: "Datasets", path: "datasets", key: "d", list: showDatasets, one: showDataset },
+  { name: "Datasets", path: "datasets", key: "d", list: showDatasets, one: showDataset, parts: {
+    report: fileView({ noun: "Datasets", of: "datasets", file: "report", name: (id) => `${id}.html`, text: "Report" }) } },
 ];
 
 const KEYS = [
@@ -48,7 +51,7 @@ function route() {
   };
   main.replaceChildren();
   scrollTo(0, 0);
-  const shown = rest.length ? page?.one : page?.list;
+  const shown = rest.length > 1 ? page?.parts && own(page.parts, rest[1]) : rest.length ? page?.one : page?.list;
   view.title(page?.name);
   if (!shown) {
     main.append(notice("warn", `There is no page ${location.hash}. `, h("a", { href: "#/" }, "Overview")));
@@ -109,8 +112,8 @@ function moveLine(step) {
 
 /** The page above this one. */
 function up() {
-  const [first, second] = location.hash.replace(/^#\/?/, "").split("?")[0].split("/");
-  return second ? `#/${first}` : "#/";
+  const parts = location.hash.replace(/^#\/?/, "").split("?")[0].split("/").filter(Boolean);
+  return `#/${parts.slice(0, -1).join("/")}`;
 }
 
 let goes = false;

@@ -7,6 +7,8 @@ const STATES = { finished: "finished", failed: "failed", fell_back: "fell back",
 
 /** The width of a letter of a remark, about. */
 const CHARACTER = 6.2;
+/** The same of a name, which may be bold. */
+const NAME_CHARACTER = 6.8;
 
 const remarkOf = (node) => [STATES[node.state] ?? node.state, node.reason].filter(Boolean).join(": ");
 
@@ -108,7 +110,8 @@ export class Timeline {
   #drawNow() {
     const width = Math.max(300, this.box.clientWidth);
     this.left = Math.min(1 - 1 / this.zoom, Math.max(0, this.left));
-    this.gutter = width < 700 ? 104 : 200;
+    const longest = this.nodes.reduce((most, node) => Math.max(most, this.#name(node).length), 0);
+    this.gutter = Math.min(width < 700 ? 104 : 200, 22 + Math.ceil(longest * NAME_CHARACTER));
     const plot = width - this.gutter - 12, height = AXIS + this.nodes.length * ROW + (this.deadline === null ? 8 : 20);
     const x = (ms) => ((ms / this.wall - this.left) * this.zoom) * plot;
     this.picture.setAttribute("width", width);
@@ -138,7 +141,7 @@ export class Timeline {
   }
 
   #label(node, y) {
-    const name = this.#name(node), most = this.gutter < 150 ? 15 : 28;
+    const name = this.#name(node), most = Math.floor((this.gutter - 16) / NAME_CHARACTER);
     const text = name.length > most ? `${name.slice(0, most - 1)}…` : name;
     return s("text", { class: `name ${node.critical ? "critical" : ""} ${node.state}`, x: this.gutter - 10, y: y + 15, "text-anchor": "end" }, s("title", null, name), text);
   }
@@ -164,10 +167,13 @@ export class Timeline {
     return s("g", { class: "lane", "data-node": node.id }, parts);
   }
 
-  /** A text behind a bar, or before it where there is more room. */
+  /** A text behind a bar, or before it where there is more room, or on it where neither side has any. */
   #remark(node, from, to, y, plot, text) {
-    const before = plot - to < text.length * CHARACTER && from > plot - to;
-    const most = Math.max(4, Math.floor(((before ? from : plot - to) - 8) / CHARACTER));
-    return s("text", { class: `remark ${node.state}`, x: before ? from - 6 : to + 6, y: y + 15, "text-anchor": before ? "end" : "start" }, text.length > most ? `${text.slice(0, most - 1)}…` : text);
+    const width = text.length * CHARACTER + 8, left = Math.max(0, from), right = Math.min(plot, to);
+    const isOn = width > plot - right && width > left && width < right - left;
+    const before = !isOn && width > plot - right && left > plot - right;
+    const most = Math.max(4, Math.floor(((isOn ? right - left : before ? left : plot - right) - 8) / CHARACTER));
+    const x = isOn ? right - 6 : before ? left - 6 : right + 6;
+    return s("text", { class: `remark ${node.state}`, x, y: y + 15, "text-anchor": isOn || before ? "end" : "start" }, text.length > most ? `${text.slice(0, most - 1)}…` : text);
   }
 }

@@ -4,10 +4,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// The system's allocator; outside of [`count`] it costs one more branch.
-struct Counting;
+struct CountingAllocator;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -16,7 +16,7 @@ static PEAK: AtomicIsize = AtomicIsize::new(0);
 
 /// What a piece of work asked of the allocator, on all threads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct AllocationCounts {
     /// Calls that allocated or grew something.
     pub(crate) calls: usize,
     /// The most bytes it held at a time.
@@ -26,7 +26,7 @@ pub(crate) struct Counted {
 }
 
 /// Counts what `work` allocates. One count at a time: the counters are the process's.
-pub(crate) fn count<T>(work: impl FnOnce() -> T) -> (T, Counted) {
+pub(crate) fn count<T>(work: impl FnOnce() -> T) -> (T, AllocationCounts) {
     CALLS.store(0, Relaxed);
     LIVE.store(0, Relaxed);
     PEAK.store(0, Relaxed);
@@ -34,7 +34,7 @@ pub(crate) fn count<T>(work: impl FnOnce() -> T) -> (T, Counted) {
     let result = work();
     ON.store(false, Relaxed);
     let bytes = |counter: &AtomicIsize| counter.load(Relaxed).max(0) as usize;
-    (result, Counted { calls: CALLS.load(Relaxed), peak: bytes(&PEAK), kept: bytes(&LIVE) })
+    (result, AllocationCounts { calls: CALLS.load(Relaxed), peak: bytes(&PEAK), kept: bytes(&LIVE) })
 }
 
 fn note(calls: usize, bytes: isize) {
@@ -47,7 +47,7 @@ fn note(calls: usize, bytes: isize) {
 
 #[allow(unsafe_code, reason = "an allocator is unsafe by its trait; each call is passed on as it came")]
 // SAFETY: the system's allocator does the work, with the caller's own arguments.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(1, layout.size() as isize);
         unsafe { System.alloc(layout) }

@@ -45,9 +45,9 @@ fn main() -> ExitCode {
             on_a_deep_stack(move || recipe::bench(Some(&part)))
         }
         ["serve"] => on_a_deep_stack(serve::bench),
-        ["serve", "floor", answer] => {
-            let answer = answer.to_owned();
-            on_a_deep_stack(move || serve::run_floor(&answer))
+        ["serve", "floor", folder] => {
+            let folder = folder.to_owned();
+            on_a_deep_stack(move || serve::run_floor(&folder))
         }
         _ => {
             let whats = "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART] | serve";

@@ -26,6 +26,6 @@ func main() {
 	topic := `{"name": "topic", "column_type": "sampler", "sampler_type": "category", "params": {"values": ["tea", "rivers"]}}`
 	json.NewDecoder(call("POST", "/v1/datasets", `{"config": {"columns": [`+topic+`]}, "rows": 100, "demo": true}`).Body).Decode(&job)
 	for lines := bufio.NewScanner(call("GET", "/v1/runs/"+job.Run+"/events", "").Body); lines.Scan(); {
-		if event, found := strings.CutPrefix(lines.Text(), "event:"); found { fmt.Println("event:", strings.TrimSpace(event)) }
+		if line := lines.Text(); strings.HasPrefix(line, "event:") { fmt.Println("event:", strings.TrimSpace(line[6:])) }
 	}
 }

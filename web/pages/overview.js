@@ -1,16 +1,16 @@
 // Is the server well, what is it doing, what went wrong lately?
 
 import { every, get, getIfThere, request } from "../api.js";
-import { chip, count, h, link, moment, notice, part, share, size, table, tiles, time } from "../dom.js";
+import { chip, count, h, link, moment, notice, part, share, size, table, tiles, tookOf } from "../dom.js";
 
 const EVERY_MS = 3000;
 
 const runTable = (runs, label, empty) => table([
-  { head: "Run", cell: (run) => run.name },
-  { head: "Kind", opt: true, cell: (run) => h("span", { class: "muted" }, run.kind) },
-  { head: "State", cell: (run) => chip(run.state) },
-  { head: "Started", opt: true, cell: (run) => moment(run.started_ms) },
-  { head: "Duration", num: true, cell: (run) => time(run.duration_ms) },
+  { head: "Run", width: "32%", cell: (run) => run.name },
+  { head: "Kind", width: "14%", opt: true, cell: (run) => h("span", { class: "muted" }, run.kind) },
+  { head: "State", width: "18%", cell: (run) => chip(run.state) },
+  { head: "Started", width: "20%", opt: true, cell: (run) => moment(run.started_ms) },
+  { head: "Duration", num: true, cell: (run) => tookOf(run) },
 ], runs, { label, empty, open: (run) => link("runs", run.id) });
 
 /** What the store complains about, in sentences. */
@@ -49,13 +49,13 @@ export async function show({ main, signal }) {
       tiles([
         ["Server", unready ? "not ready" : "ready", null, unready ? "bad" : "good"],
         ["Store", troubles.length ? "needs care" : "fine", size(status.used_bytes), troubles.length ? "bad" : "good"],
-        ["Runs going on", count(running.runs.length), running.next ? "or more" : null],
+        ["Active runs", count(running.runs.length), running.next ? "or more" : null],
         ["Plan requests", count(requests ?? 0), `${count(plans?.plans.length ?? 0)} plans`],
         ["Values from the store", kept, `${count(status.computed)} computed`],
         ["Datasets", count(datasets?.datasets.length ?? 0), `${count(datasets?.datasets.filter((dataset) => dataset.state === "running").length ?? 0)} running`],
       ]),
       ...(plans?.plans ?? []).filter((plan) => plan.problem).map((plan) => notice("warn", h("a", { href: link("plans", plan.name) }, plan.name), `: ${plan.problem}`)),
-      part("Going on", runTable(running.runs, "Runs going on", "nothing runs now")),
+      part("Active runs", runTable(running.runs, "Active runs", "nothing runs now")),
       part("Failed or degraded lately", runTable(lately, "Failed or degraded runs", "nothing failed, nothing was degraded"), h("a", { href: "#/runs?state=failed" }, "all failed runs")),
       part("Store", tiles([
         ["Blobs", count(status.blobs), size(status.blob_bytes)], ["Recipes", count(status.recipes)], ["Memos", count(status.memos)],

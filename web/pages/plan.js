@@ -1,33 +1,33 @@
 // One plan: its graph with latencies, its parameters, and a form to try it.
 
-import { get, post } from "../api.js";
+import { get, getIfThere, post } from "../api.js";
 import { count, h, link, notice, own, part, share, table, tiles, time } from "../dom.js";
-import { graph, legend } from "../graph.js";
-import { ledgerTable, planNodes } from "./run.js";
+import { graph, legendOf } from "../graph.js";
+import { ledgerTable, namesOf, timelinePart } from "./run.js";
 
 const ROWS_SHOWN = 200, SLOW_ERRORS = 0.01;
 
 function graphPart(plan) {
   const lines = (node) => {
     const all = [["n", node.name ?? node.id], ["m", node.op ?? ""]];
-    if (node.runs) all.push(["m", `p50 ${time(node.p50_ms)}  p99 ${time(node.p99_ms)}`]);
+    if (node.runs) all.push(["m", `p50 ${time(node.p50_ms)}`], ["m", `p99 ${time(node.p99_ms)}`]);
     if (node.error_rate > 0) all.push(["e", `${share(node.error_rate)} errors`]);
-    const guard = [node.timeout_ms ? `timeout ${time(node.timeout_ms)}` : null, node.fallback ? `else ${node.fallback}` : null].filter(Boolean);
-    if (guard.length) all.push(["w", guard.join(", ")]);
+    if (node.timeout_ms) all.push(["w", `timeout ${time(node.timeout_ms)}`]);
+    if (node.fallback) all.push(["w", `else ${node.fallback}`]);
     return all;
   };
   const title = (node) => [`${node.name ?? node.id}: ${node.op}`, node.runs ? `${count(node.runs)} runs, p50 ${time(node.p50_ms)}, p99 ${time(node.p99_ms)}, ${share(node.error_rate)} errors` : "not run yet",
     node.timeout_ms ? `timeout ${time(node.timeout_ms)}` : null, node.fallback ? `fallback ${node.fallback}` : null].filter(Boolean).join("\n");
   const kind = (node) => `${node.kind} ${node.error_rate > SLOW_ERRORS ? "bad" : ""}`;
   return part("Graph", graph(plan.graph, { label: `Graph of ${plan.name}`, lines, title, kind }),
-    legend([["io", "waits"], ["cpu", "computes"], ["gate", "decides"], ["soft", "watches the time"], ["bad", "fails often"]]));
+    legendOf(plan.graph?.nodes, kind, [["io", "waits"], ["cpu", "computes"], ["gate", "decides"], ["timer", "watches the time"], ["bad", "fails often"]]));
 }
 
 const parametersPart = (plan) => part("Parameters", table([
   { head: "Name", cell: (parameter) => h("code", null, parameter.name) },
   { head: "Type", cell: (parameter) => `${parameter.kind}${parameter.nullable ? " or null" : ""}` },
   { head: "Default", cell: (parameter) => h("code", null, JSON.stringify(parameter.default ?? null)) },
-  { head: "Meaning", opt: true, wrap: true, cell: (parameter) => parameter.doc ?? "" },
+  { head: "Meaning", opt: true, wrap: true, cell: (parameter) => parameter.doc ?? "", is: (parameter) => parameter.doc },
 ], plan.parameters, { label: "Parameters", empty: "the plan has no parameters" }));
 
 /** The text of a field as a value of the parameter's type; undefined if it is empty, so that the default holds. */
@@ -50,7 +50,7 @@ function fieldOf(parameter, changed) {
   return { parameter, field, element: h("label", { class: "field", for: id }, h("span", { title: parameter.name }, parameter.name), field) };
 }
 
-function answerPart(answer, runId, took, nodes) {
+function answerPart(answer, run, took) {
   const rows = answer.candidates ?? [];
   const names = [];
   for (const row of rows.slice(0, ROWS_SHOWN)) for (const name of Object.keys(row.fields ?? {})) if (!names.includes(name)) names.push(name);
@@ -64,8 +64,10 @@ function answerPart(answer, runId, took, nodes) {
   return [
     h("p", { class: "bar-row" }, h("b", null, `${count(rows.length)} rows`), h("span", { class: "muted" }, `in ${time(took)}, as the browser saw it`),
       answer.ledger?.length ? h("span", { class: "warn" }, `degraded: ${count(answer.ledger.length)} ledger ${answer.ledger.length === 1 ? "entry" : "entries"}`) : h("span", { class: "good" }, "complete"),
-      runId && h("a", { href: link("runs", runId) }, "timeline of this run")),
-    answer.ledger?.length ? ledgerTable(answer.ledger, nodes) : null,
+      run && h("a", { href: link("runs", run.id) }, "this run")),
+    // The ledger of the run names the nodes of the graph.
+    answer.ledger?.length ? ledgerTable(run?.ledger ?? answer.ledger) : null,
+    run && timelinePart(run, namesOf(run)),
     table(columns, numbered, { label: "Answer", empty: "the answer has no rows" }),
     rows.length > ROWS_SHOWN && h("p", { class: "muted" }, `the first ${ROWS_SHOWN} are shown`),
     h("details", null, h("summary", null, "Answer as JSON"), h("pre", { class: "panel record" }, JSON.stringify(answer, null, 2).slice(0, 100_000))),
@@ -78,7 +80,6 @@ function tryPart(plan, signal) {
   const wrong = h("p", { class: "bad", role: "alert" });
   const deadline = h("input", { id: "try-deadline", placeholder: plan.deadline_ms ? `default ${plan.deadline_ms} ms` : "none, e.g. 150ms" });
   const answer = h("div", { "aria-live": "polite" });
-  const nodes = planNodes(plan.graph);
   text.value = JSON.stringify(plan.example_request ?? { user_id: 1 }, null, 2);
   const read = () => {
     try { wrong.textContent = ""; return JSON.parse(text.value); } catch (error) { wrong.textContent = error.message; return null; }
@@ -120,8 +121,9 @@ function tryPart(plan, signal) {
     try {
       const headers = deadline.value.trim() ? { "Request-Timeout": deadline.value.trim() } : {};
       const response = await post(`/v1/plans/${encodeURIComponent(plan.name)}/run?trace=true`, request, { signal, headers });
-      const body = await response.json();
-      answer.replaceChildren(...answerPart(body, response.headers.get("X-Run-Id"), performance.now() - started, nodes).filter(Boolean));
+      const body = await response.json(), took = performance.now() - started, runId = response.headers.get("X-Run-Id");
+      const run = runId && await getIfThere(`/v1/runs/${encodeURIComponent(runId)}`, signal);
+      answer.replaceChildren(...answerPart(body, run, took).filter(Boolean));
     } catch (error) {
       if (!signal.aborted) answer.replaceChildren(notice("bad", error.said?.error && typeof error.said.error === "string" ? `${error.said.error}: ` : "", error.message));
     } finally { button.disabled = false; }

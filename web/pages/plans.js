@@ -1,7 +1,7 @@
 // The plans that the server has, with what their requests took.
 
 import { every, getIfThere } from "../api.js";
-import { count, h, link, notice, share, table, time } from "../dom.js";
+import { count, h, link, many, notice, share, table, time } from "../dom.js";
 
 const EVERY_MS = 2000;
 const worry = (value, most) => h("span", { class: value > most ? "bad" : value > 0 ? "warn" : "muted" }, share(value));
@@ -18,7 +18,7 @@ export async function show({ main, signal }) {
     if (now === was) return;
     const focus = document.activeElement?.dataset?.open;
     was = now;
-    total.textContent = `${count(shown.length)} plans`;
+    total.textContent = many(shown.length, "plan");
     body.replaceChildren(table([
       { head: "Plan", cell: (plan) => [h("a", { href: link("plans", plan.name), tabindex: -1 }, plan.name), plan.problem ? [" ", h("span", { class: "tag warn", title: plan.problem }, "problem")] : null] },
       { head: "Version", opt: true, cell: (plan) => h("code", { class: "muted" }, String(plan.version ?? "–").slice(0, 12)) },

@@ -2,23 +2,24 @@
 
 import { get, getIfThere } from "../api.js";
 import { chip, count, h, link, notice, part, size, table, time } from "../dom.js";
-import { graph, legend } from "../graph.js";
+import { graph, legendOf } from "../graph.js";
 
 const NODES_MOST = 1000;
 const brief = (address) => String(address).slice(0, 12);
-const stateOf = (node) => (node.kind === "missing" ? "missing" : node.kind === "blob" ? "blob" : node.value);
+const stateOf = (node) => (node.kind === "missing" ? "missing" : node.kind === "blob" ? "blob" : node.value === "unknown" ? "not_computed" : node.value);
+const words = (state) => state.replace("_", " ");
 
 function closure(found) {
   const nodes = found.nodes.map((node) => ({ ...node, id: node.address }));
   const edges = nodes.flatMap((node) => (node.inputs ?? []).map((input) => [input, node.id]));
   const label = (node) => node.name ?? node.function ?? brief(node.address);
   const lines = (node) => {
-    const figures = [node.kind === "blob" ? "blob" : node.value, node.size === null || node.size === undefined ? null : size(node.size), node.cpu_ms === null || node.cpu_ms === undefined ? null : time(node.cpu_ms)].filter(Boolean);
+    const figures = [words(stateOf(node)), node.size === null || node.size === undefined ? null : size(node.size), node.cpu_ms === null || node.cpu_ms === undefined ? null : time(node.cpu_ms)].filter(Boolean);
     return [["n", label(node)], ...(node.name && node.function ? [["m", node.function]] : []), ["m", figures.join(" · ")]];
   };
   const picture = graph({ nodes, edges }, { label: "Closure", lines, kind: stateOf, title: (node) => `${node.address}\n${node.function ?? node.kind}`, open: (node) => { location.hash = link("recipes", node.address); } });
   return [
-    part("Closure", picture, legend([["stored", "value stored"], ["evicted", "evicted, is computed again"], ["blob", "blob"], ["missing", "missing"], ["", "not computed"]])),
+    part("Closure", picture, legendOf(nodes, stateOf, [["stored", "value stored"], ["evicted", "evicted, is computed again"], ["blob", "blob"], ["missing", "missing"], ["not_computed", "not computed"]])),
     found.truncated && notice("warn", `only ${count(found.nodes.length)} nodes are shown; the closure is larger`),
     part("Parts", table([
       { head: "Address", cell: (node) => h("code", { title: node.address }, brief(node.address)) },

@@ -1,11 +1,11 @@
 // All runs, newest first, as they start and end.
 
-import { get, hear } from "../api.js";
-import { chip, count, exactly, h, link, moment, notice, time } from "../dom.js";
+import { every, get, hear } from "../api.js";
+import { chip, count, exactly, h, link, many, moment, notice, tookOf } from "../dom.js";
 import { List } from "../list.js";
 
 /** The server keeps as many. */
-const ROWS_MOST = 10_000, PAGE = 1000;
+const ROWS_MOST = 10_000, PAGE = 1000, SECOND_MS = 1000;
 const KINDS = ["plan", "recipe", "dataset"];
 const RUN_STATES = ["running", "complete", "degraded", "failed", "stopped"];
 
@@ -14,7 +14,7 @@ export const runColumns = [
   { head: "Kind", width: "84px", opt: true, cell: (run) => h("span", { class: "muted" }, run.kind) },
   { head: "State", width: "110px", cell: (run) => chip(run.state) },
   { head: "Started", width: "160px", opt: true, cell: (run) => h("span", { title: exactly(run.started_ms), class: "muted" }, moment(run.started_ms)) },
-  { head: "Duration", width: "92px", num: true, cell: (run) => time(run.duration_ms) },
+  { head: "Duration", width: "92px", num: true, cell: (run) => h("span", { class: run.state === "running" ? "muted" : null }, tookOf(run)) },
   { head: "Degraded", width: "88px", num: true, opt: true, cell: (run) => mark(run.degraded, "warn") },
   { head: "Failures", width: "80px", num: true, opt: true, cell: (run) => mark(run.failures, "bad") },
   { head: "Rows", width: "92px", num: true, opt: true, cell: (run) => count(run.rows) },
@@ -36,7 +36,7 @@ export async function show({ main, signal, query }) {
       && (!wanted || run.name.toLowerCase().includes(wanted) || run.id.startsWith(wanted));
     const all = [...runs.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
     const shown = all.filter(fits);
-    total.textContent = shown.length === all.length ? `${count(all.length)} runs` : `${count(shown.length)} of ${count(all.length)} runs`;
+    total.textContent = shown.length === all.length ? many(all.length, "run") : `${count(shown.length)} of ${many(all.length, "run")}`;
     list.set(shown);
   };
   const later = () => { if (!planned) { planned = true; setTimeout(draw, 120); } };
@@ -57,6 +57,7 @@ export async function show({ main, signal, query }) {
     runs.set(run.id, run);
     if (runs.size > ROWS_MOST) runs.delete([...runs.keys()].reduce((least, id) => (id < least ? id : least)));
   };
+  every(SECOND_MS, signal, async () => list.refresh((run) => run.state === "running"));
   // Events first, so that no run is missed between the list and them.
   hear("/v1/events", signal, (event, run) => { if (event === "run") { take(run); later(); } });
   let before = null;

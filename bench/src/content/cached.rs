@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use anabranch_content::{Address, Cache, CacheSettings, Class, Verified};
+use anabranch_content::{Address, Cache, CacheSettings, Class, VerifiedBytes};
 use bytes::Bytes;
 use futures_util::FutureExt;
 
@@ -37,7 +37,7 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
     let cache = Cache::new(CacheSettings { bytes: 64 << 20 });
     let quick = quick_cache::sync::Cache::new(2 * KEYS as usize);
     for (address, bytes) in &values {
-        let value = Verified::check(*address, bytes.clone()).expect("it is the blob's address");
+        let value = VerifiedBytes::check(*address, bytes.clone()).expect("it is the blob's address");
         cache.admit(value, 20_000);
         quick.insert(*address, bytes.clone());
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anabranch_content::{Address, Class, Cost, NewMemo, Store};
 use tokio::runtime::Runtime;
 
-use crate::watch::{Spent, Watch};
+use crate::watch::{Watch, WorkTime};
 
 /// How fast something went.
 #[derive(Clone, Copy)]
@@ -19,7 +19,7 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    pub(crate) fn of(done: u64, spent: Spent) -> Rate {
+    pub(crate) fn of(done: u64, spent: WorkTime) -> Rate {
         let cpu = spent.cpu.as_secs_f64() * 1e6 / done as f64;
         Rate { per_second: done as f64 / spent.wall.as_secs_f64(), cpu }
     }

@@ -24,8 +24,8 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<Memos> 
     report.say(format_args!(
         "Durable memos from {CALLERS} callers, in {PARTS} parts by turns. Bytes are of all files of the closed store, without the outputs'.\n"
     ));
-    let mut shared = Grown::new(ground, "shared", |_| own_input(0))?;
-    let mut apart = Grown::new(ground, "apart", own_input)?;
+    let mut shared = GrownStore::new(ground, "shared", |_| own_input(0))?;
+    let mut apart = GrownStore::new(ground, "apart", own_input)?;
     for part in 0..PARTS {
         ground.settle()?;
         for store in [&mut shared, &mut apart] {
@@ -43,7 +43,7 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<Memos> 
     Ok(Memos { folder: apart.folder, outputs: apart.outputs })
 }
 
-struct Grown {
+struct GrownStore {
     folder: Scratch,
     store: Option<Store>,
     outputs: Outputs,
@@ -55,14 +55,14 @@ struct Grown {
     bytes: Vec<f64>,
 }
 
-impl Grown {
-    fn new(ground: &Ground, name: &str, input: fn(u64) -> Address) -> io::Result<Grown> {
+impl GrownStore {
+    fn new(ground: &Ground, name: &str, input: fn(u64) -> Address) -> io::Result<GrownStore> {
         let folder = ground.folder(name);
         let store = folder.open();
         let outputs = Outputs::put(&ground.runtime, &store);
         ground.close(store);
         let before = folder.bytes()?;
-        Ok(Grown { folder, store: None, outputs, input, rates: Vec::new(), before, bytes: Vec::new() })
+        Ok(GrownStore { folder, store: None, outputs, input, rates: Vec::new(), before, bytes: Vec::new() })
     }
 
     fn grow(&mut self, ground: &Ground, part: u64) -> io::Result<()> {
@@ -85,15 +85,15 @@ impl Grown {
         self.store.get_or_insert_with(|| self.folder.open())
     }
 
-    fn rate_beside(&self, apart: &Grown) -> Vec<String> {
-        let rate = |grown: &Grown| digits(median(grown.rates.iter().map(|rate| rate.per_second)));
+    fn rate_beside(&self, apart: &GrownStore) -> Vec<String> {
+        let rate = |grown: &GrownStore| digits(median(grown.rates.iter().map(|rate| rate.per_second)));
         let ratio = ratio(&self.rates, &apart.rates);
         let cells = [rate(self), rate(apart), percent(ratio)];
         let [ours, theirs, ratio_cell] = cells.each_ref().map(String::as_str);
         row(["memos a second", ours, theirs, ratio_cell, ">= 80%", verdict(ratio >= 0.8)])
     }
 
-    fn bytes_beside(&self, apart: &Grown, at: usize, parts: u64) -> Vec<String> {
+    fn bytes_beside(&self, apart: &GrownStore, at: usize, parts: u64) -> Vec<String> {
         let when = if at == 0 { format!("at 1/{parts} of them") } else { "at all of them".to_owned() };
         vec![
             format!("bytes an entry, {when}"),
@@ -106,7 +106,7 @@ impl Grown {
     }
 }
 
-fn linear(shared: &Grown) -> Vec<String> {
+fn linear(shared: &GrownStore) -> Vec<String> {
     let ratio = shared.bytes[1] / shared.bytes[0];
     let (cell, met) = (percent(ratio), verdict(ratio <= 1.2));
     row(["the same, all over 1/10", "", "", &cell, "<= 120%: linear", met])

@@ -34,7 +34,7 @@ pub(super) fn report(report: &mut Report, ground: &Ground, memos: &Memos) -> io:
     let redb = Redb::open(peer.path());
     let store = memos.folder.open();
     let runtime = Builder::new_current_thread().build()?;
-    let asked = Asked { runtime: &runtime, store: &store, entries: ground.sizes.entries };
+    let asked = AskedStore { runtime: &runtime, store: &store, entries: ground.sizes.entries };
     let mut turns: Vec<[f64; 5]> = Vec::new();
     // The first turn is for warming up.
     for turn in 0..=ground.sizes.turns as u64 {
@@ -69,13 +69,13 @@ fn digits_of(micros: f64) -> String {
     format!("{micros:.2}")
 }
 
-struct Asked<'a> {
+struct AskedStore<'a> {
     runtime: &'a Runtime,
     store: &'a Store,
     entries: u64,
 }
 
-impl Asked<'_> {
+impl AskedStore<'_> {
     /// Microseconds a recall.
     fn one_by_one(&self, turn: u64, count: u64) -> f64 {
         self.each(count, async {

@@ -135,7 +135,7 @@ fn disk_bytes(folder: &Scratch) -> io::Result<u64> {
 }
 
 /// An index that is asked, and what came of it.
-struct Asked {
+struct AskedIndex {
     name: String,
     index: Box<dyn Contender>,
     memory: usize,
@@ -156,7 +156,7 @@ fn lookups(report: &mut Report, size: u64, folders: &[(Kind, Scratch)]) {
         "memory",
     ])];
     for (cache, cache_name) in caches {
-        let mut all: Vec<Asked> =
+        let mut all: Vec<AskedIndex> =
             folders.iter().map(|(kind, folder)| open(*kind, folder, cache, size)).collect();
         for turn in 0..TURNS as u64 {
             for asked in &mut all {
@@ -187,14 +187,14 @@ fn lookups(report: &mut Report, size: u64, folders: &[(Kind, Scratch)]) {
     report.table(&rows);
 }
 
-fn open(kind: Kind, folder: &Scratch, cache: u64, size: u64) -> Asked {
+fn open(kind: Kind, folder: &Scratch, cache: u64, size: u64) -> AskedIndex {
     let (index, counted) = counting::count(|| {
         let index = kind.open(folder.path(), cache).expect("an index opens");
         ask(&*index, (0..WARM_UP).map(|place| mix(place) % size), true);
         index
     });
     let name = kind.name().to_owned();
-    Asked { name, index, memory: counted.kept, hits: Vec::new(), misses: Vec::new() }
+    AskedIndex { name, index, memory: counted.kept, hits: Vec::new(), misses: Vec::new() }
 }
 
 fn ask(index: &dyn Contender, numbers: impl Iterator<Item = u64>, expected: bool) {

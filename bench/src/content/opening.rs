@@ -40,27 +40,27 @@ pub(super) fn report(report: &mut Report, ground: &Ground, memos: &Memos, blobs:
 }
 
 /// Milliseconds, and how many records were read again.
-struct Opened {
+struct OpeningReport {
     milliseconds: f64,
     replayed: u64,
 }
 
-fn opened(what: &str, how: &str, opened: impl Iterator<Item = Opened>) -> Vec<String> {
+fn opened(what: &str, how: &str, opened: impl Iterator<Item = OpeningReport>) -> Vec<String> {
     let opened: Vec<_> = opened.collect();
     let milliseconds = digits(median(opened.iter().map(|opened| opened.milliseconds)));
     row([what, how, &milliseconds, &opened[0].replayed.to_string()])
 }
 
-fn open(ground: &Ground, folder: &Scratch) -> Opened {
+fn open(ground: &Ground, folder: &Scratch) -> OpeningReport {
     let began = Instant::now();
     let store = folder.open();
     let milliseconds = began.elapsed().as_secs_f64() * 1e3;
     let replayed = store.opened().replayed;
     ground.close(store);
-    Opened { milliseconds, replayed }
+    OpeningReport { milliseconds, replayed }
 }
 
-fn open_without_index(ground: &Ground, folder: &Scratch) -> io::Result<Opened> {
+fn open_without_index(ground: &Ground, folder: &Scratch) -> io::Result<OpeningReport> {
     fs::remove_dir_all(folder.path().join("index"))?;
     Ok(open(ground, folder))
 }

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use anabranch_engine::{Dag, Edge, Graph, NodeId, OnError, Options, Policies, Policy};
 
 use super::bare::{self, Bare};
-use super::blocking::Blocking;
+use super::blocking::BlockingTasks;
 use super::boxed;
 use super::contender::{Contender, Peer, latency, measure, measure_this, runtime};
 use super::digits;
 use super::flow;
-use super::ours::{Heard, Ours, Pooled};
+use super::ours::{EngineWithListener, Ours, PooledEngine};
 use super::shapes::{Shape, chain, fan, ranking};
 use super::work::{Kind, Later};
-use crate::counting::{Counted, count};
+use crate::counting::{AllocationCounts, count};
 use crate::report::{Report, row};
 use crate::watch::{Share, Watch};
 
@@ -46,33 +46,37 @@ pub(crate) fn report(report: &mut Report) {
 pub(super) struct Aim {
     aim: String,
     measured: String,
-    met: Met,
+    met: AimVerdict,
 }
 
 #[derive(Clone, Copy)]
-enum Met {
+enum AimVerdict {
     Yes,
     No,
     /// Reported for comparison.
     NotAsked,
 }
 
-impl Met {
+impl AimVerdict {
     fn word(self) -> &'static str {
         match self {
-            Met::Yes => "yes",
-            Met::No => "NO",
-            Met::NotAsked => "-",
+            AimVerdict::Yes => "yes",
+            AimVerdict::No => "NO",
+            AimVerdict::NotAsked => "-",
         }
     }
 }
 
 pub(super) fn aim(aim: impl Into<String>, measured: impl Into<String>, met: bool) -> Aim {
-    Aim { aim: aim.into(), measured: measured.into(), met: if met { Met::Yes } else { Met::No } }
+    Aim {
+        aim: aim.into(),
+        measured: measured.into(),
+        met: if met { AimVerdict::Yes } else { AimVerdict::No },
+    }
 }
 
 pub(super) fn aside(aim: &str, measured: String) -> Aim {
-    Aim { aim: aim.to_owned(), measured, met: Met::NotAsked }
+    Aim { aim: aim.to_owned(), measured, met: AimVerdict::NotAsked }
 }
 
 const LARGE: u32 = 100_000;
@@ -84,7 +88,7 @@ fn inline_nodes() -> Vec<Aim> {
     let plain = measure_this(Ours::new(&shape, kind), &shape, kind).wall;
     let unheard = measure_this(with_policies(&shape, 1), &shape, kind).wall;
     let table = measure_this(with_policies(&shape, LARGE as usize), &shape, kind).wall;
-    let heard = measure_this(Heard::new(with_policies(&shape, 1)), &shape, kind).wall;
+    let heard = measure_this(EngineWithListener::new(with_policies(&shape, 1)), &shape, kind).wall;
     vec![
         aside("inline node, chain of 100,000, no policies", a_node(plain)),
         aim(
@@ -124,7 +128,7 @@ fn allocations() -> Vec<Aim> {
 }
 
 /// What a run allocates once the engine and the runtime are warm.
-fn count_run(shape: &Arc<Shape>, kind: Kind) -> Counted {
+fn count_run(shape: &Arc<Shape>, kind: Kind) -> AllocationCounts {
     let mut ours = Ours::new(shape, kind);
     let runtime = runtime(1);
     runtime.block_on(ours.run());
@@ -161,15 +165,16 @@ fn bare_futures() -> f64 {
 
 fn against_blocking() -> Vec<Aim> {
     let shape = Arc::new(chain(100));
-    let [job, blocking] = [calmest::<Bare>(&shape), calmest::<Blocking>(&shape)];
+    let [job, blocking] = [calmest::<Bare>(&shape), calmest::<BlockingTasks>(&shape)];
     let wall = [blocking, job].map(|share| digits(share.wall));
     let mut aims = vec![aside(
         "chain of 100 jobs by `spawn_blocking`; the bare job",
         format!("{} ns wall, {} ns CPU; {} ns", wall[0], digits(blocking.cpu), wall[1]),
     )];
-    for (what, ours) in
-        [("inline by cost", calmest::<Ours>(&shape).wall), ("one fused trip", calmest::<Pooled>(&shape).wall)]
-    {
+    for (what, ours) in [
+        ("inline by cost", calmest::<Ours>(&shape).wall),
+        ("one fused trip", calmest::<PooledEngine>(&shape).wall),
+    ] {
         let all = blocking.wall / ours;
         let added = (blocking.wall - job.wall) / (ours - job.wall);
         let measured =

@@ -11,23 +11,23 @@ use super::contender::{Contender, Peer};
 use super::shapes::Shape;
 use super::work::Kind;
 
-pub(crate) struct Blocking {
+pub(crate) struct BlockingTasks {
     shape: Arc<Shape>,
     kind: Kind,
 }
 
-impl Peer for Blocking {
-    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Blocking, &'static str> {
+impl Peer for BlockingTasks {
+    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<BlockingTasks, &'static str> {
         if kind == Kind::Async {
             return Err("carries out CPU work only");
         }
-        Ok(Blocking { shape: Arc::clone(shape), kind })
+        Ok(BlockingTasks { shape: Arc::clone(shape), kind })
     }
 }
 
-impl Contender for Blocking {
+impl Contender for BlockingTasks {
     async fn run(&mut self) -> u64 {
-        let Blocking { shape, kind } = self;
+        let BlockingTasks { shape, kind } = self;
         let (dag, kind) = (&shape.dag, *kind);
         let mut values = vec![0u64; dag.node_count() as usize];
         let mut waiting: Vec<u32> = shape.nodes().map(|node| dag.input_count(node)).collect();

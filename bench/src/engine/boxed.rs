@@ -12,7 +12,7 @@ use super::contender::{Contender, Peer};
 use super::shapes::Shape;
 use super::work::Kind;
 
-pub(crate) struct Boxed {
+pub(crate) struct BoxedFutures {
     shape: Arc<Shape>,
     kind: Kind,
 }
@@ -22,16 +22,16 @@ type Node = Shared<Pin<Box<dyn Future<Output = u64> + Send>>>;
 /// A wake-up is passed from node to node up to the sink, which is polled down to where it came from.
 const DEEPEST_ASYNC: u32 = 1_000;
 
-impl Peer for Boxed {
-    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Boxed, &'static str> {
+impl Peer for BoxedFutures {
+    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<BoxedFutures, &'static str> {
         if kind == Kind::Async && shape.depth > DEEPEST_ASYNC {
             return Err("each wake-up polls the whole path from the sink, which is quadratic: minutes");
         }
-        Ok(Boxed { shape: Arc::clone(shape), kind })
+        Ok(BoxedFutures { shape: Arc::clone(shape), kind })
     }
 }
 
-impl Contender for Boxed {
+impl Contender for BoxedFutures {
     async fn run(&mut self) -> u64 {
         let mut memo: Vec<Node> = Vec::with_capacity(self.shape.dag.node_count() as usize);
         for node in self.shape.nodes() {
@@ -67,7 +67,7 @@ fn stack_address() -> usize {
 
 /// How much stack each node of a chain takes.
 pub(crate) fn stack_per_node(chain: &Arc<Shape>) -> usize {
-    let mut boxed = Boxed { shape: Arc::clone(chain), kind: Kind::Inline };
+    let mut boxed = BoxedFutures { shape: Arc::clone(chain), kind: Kind::Inline };
     let top = stack_address();
     boxed.run().now_or_never().expect("inline nodes are never pending");
     (top - DEEPEST.load(Ordering::Relaxed)) / chain.dag.node_count() as usize

@@ -19,11 +19,11 @@ use std::io;
 use std::sync::Arc;
 
 use bare::Bare;
-use blocking::Blocking;
-use boxed::Boxed;
+use blocking::BlockingTasks;
+use boxed::BoxedFutures;
 use contender::measure;
 use dagrs_peer::Dagrs;
-use ours::{Ours, Pooled};
+use ours::{Ours, PooledEngine};
 use shapes::{SHAPES, Shape};
 use tokio_tasks::TokioTasks;
 use work::Kind;
@@ -62,10 +62,10 @@ const EVERYWHERE: [Column; 6] = [
     ("bare", measure::<Bare>),
     ("tasks x1", measure::<TokioTasks<1>>),
     ("tasks x2", measure::<TokioTasks<2>>),
-    ("boxed", measure::<Boxed>),
+    ("boxed", measure::<BoxedFutures>),
     ("dagrs", measure::<Dagrs>),
 ];
-const CPU_ONLY: [Column; 2] = [("pooled", measure::<Pooled>), ("blocking", measure::<Blocking>)];
+const CPU_ONLY: [Column; 2] = [("pooled", measure::<PooledEngine>), ("blocking", measure::<BlockingTasks>)];
 
 fn compare(report: &mut Report, title: &str, kind: Kind, columns: &[Column]) {
     let heading = ["graph", "nodes"].into_iter().chain(columns.iter().map(|column| column.0));

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::blocking::Blocking;
+use super::blocking::BlockingTasks;
 use super::contender::{Peer, latency};
 use super::digits;
-use super::ours::{Ours, Pooled};
+use super::ours::{Ours, PooledEngine};
 use super::scores::{BlockingScores, Scores, nanos_a_row, parallel_gain};
 use super::shapes::chain;
 use super::work::Kind;
@@ -28,8 +28,8 @@ fn round_trips(report: &mut Report) {
     let mut rows = vec![row(["runtime", "in place", "ours, CPU pool", "`spawn_blocking`"])];
     for (name, threads) in [("current thread", 1), ("2 worker threads", 2)] {
         let inline = latency(Ours::new(&one, Kind::Empty), threads, 20_000);
-        let pool = latency(Pooled::new(&one, Kind::Empty), threads, 20_000);
-        let blocking = Blocking::prepare(&one, Kind::Empty).expect("a job");
+        let pool = latency(PooledEngine::new(&one, Kind::Empty), threads, 20_000);
+        let blocking = BlockingTasks::prepare(&one, Kind::Empty).expect("a job");
         let blocking = latency(blocking, threads, 20_000);
         rows.push(row([name, &show(inline), &show(pool), &show(blocking)]));
     }

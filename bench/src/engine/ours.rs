@@ -57,39 +57,39 @@ impl Contender for Ours {
 }
 
 /// The engine with every job sent to the CPU pool; chains travel together.
-pub(crate) struct Pooled(Ours);
+pub(crate) struct PooledEngine(Ours);
 
-impl Pooled {
-    pub(crate) fn new(shape: &Arc<Shape>, kind: Kind) -> Pooled {
+impl PooledEngine {
+    pub(crate) fn new(shape: &Arc<Shape>, kind: Kind) -> PooledEngine {
         let policies = Policies::uniform(Policy { step: StepKind::Pool, ..Policy::default() });
-        Pooled(Ours::new(shape, kind).with(policies, Options::default()))
+        PooledEngine(Ours::new(shape, kind).with(policies, Options::default()))
     }
 }
 
-impl Peer for Pooled {
-    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<Pooled, &'static str> {
-        Ok(Pooled::new(shape, kind))
+impl Peer for PooledEngine {
+    fn prepare(shape: &Arc<Shape>, kind: Kind) -> Result<PooledEngine, &'static str> {
+        Ok(PooledEngine::new(shape, kind))
     }
 }
 
-impl Contender for Pooled {
+impl Contender for PooledEngine {
     async fn run(&mut self) -> u64 {
         self.0.run().await
     }
 }
 
 /// The engine with a listener that has room for every event of a run and takes them in between.
-pub(crate) struct Heard(Ours, Listener);
+pub(crate) struct EngineWithListener(Ours, Listener);
 
-impl Heard {
-    pub(crate) fn new(ours: Ours) -> Heard {
+impl EngineWithListener {
+    pub(crate) fn new(ours: Ours) -> EngineWithListener {
         let bound = NonZeroUsize::new(2 * ours.values.len() + 2).expect("it is at least 2");
         let listener = ours.engine.events().listen(bound);
-        Heard(ours, listener)
+        EngineWithListener(ours, listener)
     }
 }
 
-impl Contender for Heard {
+impl Contender for EngineWithListener {
     const RUNS_PER_RESET: u32 = 1;
 
     async fn reset(&mut self) {

@@ -94,9 +94,9 @@ const LEGEND: &str = "Each index is filled in durable batches and closed; the en
     afterwards: `verify` of ours, `check_integrity` of redb; fjall has none.";
 
 /// The files of a closed index.
-struct Image(Vec<Stored>);
+struct Image(Vec<ImageFile>);
 
-struct Stored {
+struct ImageFile {
     path: PathBuf,
     /// Up to the last byte that is not zero; what follows is not written yet.
     bytes: Vec<u8>,
@@ -121,7 +121,7 @@ impl Image {
             let len = bytes.len() as u64;
             bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
             let path = file.strip_prefix(folder.path()).expect("a file is in its folder").to_owned();
-            files.push(Stored { path, bytes, len });
+            files.push(ImageFile { path, bytes, len });
             Ok(())
         })?;
         files.sort_by(|one, other| one.path.cmp(&other.path));

@@ -17,10 +17,10 @@ use super::{digits, in_place};
 use crate::report::{Report, row};
 
 /// A plan that is measured, and the same work by hand.
-type Case = (&'static str, String, fn(&[Given]) -> Vec<i64>);
+type Case = (&'static str, String, fn(&[RowByHand]) -> Vec<i64>);
 
 /// A row as a program by hand has it.
-struct Given {
+struct RowByHand {
     id: i64,
     score: f64,
     country: String,
@@ -31,8 +31,8 @@ pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Re
     report.heading("Ops, one at a time");
     report.say("Nanoseconds a row, of 10,000 rows with a score and a country, one of a hundred.\n");
     let runtime = in_place()?;
-    let given: Vec<Given> =
-        (1..=COUNT).map(|id| Given { id, score: score(id), country: country(id) }).collect();
+    let given: Vec<RowByHand> =
+        (1..=COUNT).map(|id| RowByHand { id, score: score(id), country: country(id) }).collect();
     let mut rows = vec![row(["op", "ours", "by hand", "ours to by hand"])];
     for (name, plan, by_hand) in cases() {
         let ours = Ours::new(&plan, Arc::new(ours::memory(&Arc::default())));
@@ -59,7 +59,12 @@ fn line(name: &str, turns: &[Vec<crate::watch::Share>], rows: &mut Vec<Vec<Strin
 }
 
 /// An answer as JSON text.
-fn json_rows(given: &[Given], pace: Pace, rows: &mut Vec<Vec<String>>, aims: &mut Aims) -> io::Result<()> {
+fn json_rows(
+    given: &[RowByHand],
+    pace: Pace,
+    rows: &mut Vec<Vec<String>>,
+    aims: &mut Aims,
+) -> io::Result<()> {
     let runtime = in_place()?;
     let all = plan(&[node("rows", "bench::given", &[], json!({}))], "rows", json!(null));
     let ours = Ours::new(&all, Arc::new(ours::memory(&Arc::default())));
@@ -80,9 +85,9 @@ fn json_rows(given: &[Given], pace: Pace, rows: &mut Vec<Vec<String>>, aims: &mu
     Ok(())
 }
 
-fn json_by_hand(given: &[Given]) -> String {
+fn json_by_hand(given: &[RowByHand]) -> String {
     let mut text = String::with_capacity(given.len() * 64);
-    for Given { id, score, country } in given {
+    for RowByHand { id, score, country } in given {
         let name = Value::from(country.as_str());
         let _ = write!(text, "{{\"id\":{id},\"final_score\":{score:?},\"country\":{name}}},");
     }
@@ -138,7 +143,7 @@ fn cases() -> Vec<Case> {
             "linear model, best 50",
             plan(&[rows(), node("scored", "core::model", &["rows"], model), best], "best", json!(null)),
             |rows| {
-                let score = |row: &Given| 1.0 + row.id as f64 * 0.25 + row.score * 0.5;
+                let score = |row: &RowByHand| 1.0 + row.id as f64 * 0.25 + row.score * 0.5;
                 let mut scored: Vec<(f64, i64)> = rows.iter().map(|row| (score(row), row.id)).collect();
                 let falling = |a: &(f64, i64), b: &(f64, i64)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
                 scored.select_nth_unstable_by(50, falling);

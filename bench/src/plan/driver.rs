@@ -4,8 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use anabranch_plan::bounds::Budget;
-use anabranch_plan::source::{self, Bound, Fault, Fetch, Keys, Pattern, Read, Redis, Source};
+use anabranch_plan::source::{self, Bound, Fault, Fetch, Keys, Pattern, Read, ReadContext, Redis, Source};
 use tokio::runtime::Runtime;
 
 use super::aims::Aims;
@@ -14,7 +13,7 @@ use super::floor::{Batch, Floor};
 use super::ours::{self, Ours};
 use super::redis_rs::RedisRs;
 use super::server::Server;
-use super::turns::{Pace, Served, median, ratio, serve, take_turns};
+use super::turns::{Pace, ServeReport, median, ratio, serve, take_turns};
 use super::{digits, plans};
 use crate::report::{Report, row};
 
@@ -63,7 +62,7 @@ pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Re
 
 /// A turn, with the reads of the Redis for each request.
 struct Turn {
-    served: Served,
+    served: ServeReport,
     rate: f64,
     reads: f64,
 }
@@ -85,7 +84,7 @@ impl Ground {
         const DELAY: Duration = Duration::from_millis(50);
         let slow = ours::memory(&ours::embedded()).with_fault("", Fault { delay: DELAY, ..Fault::default() });
         let seen: Arc<Mutex<Vec<(Instant, Batch)>>> = Arc::default();
-        let watched = Watched { source: Arc::new(slow), seen: Arc::clone(&seen) };
+        let watched = WatchedSource { source: Arc::new(slow), seen: Arc::clone(&seen) };
         let plan = Ours::new(text, Arc::new(watched));
         let began = Instant::now();
         self.runtime.block_on(plan.answer());
@@ -183,7 +182,7 @@ fn judge(name: &str, callers: usize, turns: &[Vec<Turn>], writes: f64, aims: &mu
 }
 
 /// Notes the commands that another source would be asked.
-struct Watched {
+struct WatchedSource {
     source: Arc<dyn Source>,
     seen: Arc<Mutex<Vec<(Instant, Batch)>>>,
 }
@@ -195,7 +194,7 @@ struct WatchedRead {
     seen: Arc<Mutex<Vec<(Instant, Batch)>>>,
 }
 
-impl Source for Watched {
+impl Source for WatchedSource {
     fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound> {
         let (prefix, suffix) = pattern.affixes().expect("the bench's plans read by id");
         Arc::new(WatchedRead {
@@ -208,7 +207,7 @@ impl Source for Watched {
 }
 
 impl Bound for WatchedRead {
-    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, context: ReadContext<'_>) -> Fetch {
         if let Keys::Ids(ids) = &keys {
             let mut batch = Batch::default();
             let mut distinct = ids.clone();
@@ -220,7 +219,7 @@ impl Bound for WatchedRead {
             }
             self.seen.lock().expect("no panic").push((Instant::now(), batch));
         }
-        self.bound.fetch(keys, budget)
+        self.bound.fetch(keys, context)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::aims::Aims;
 use super::ours::{self, Ours};
-use super::plans::{self, Chained};
+use super::plans::{self, ChainOp};
 use super::turns::{Pace, fastest, median, repeat, take_turns};
 use super::{digits, in_place};
 use crate::counting::count;
@@ -23,9 +23,9 @@ pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Re
     let texts = [
         ("reels_plan_a", plans::reels()),
         ("concat_plan", plans::concat()),
-        ("chain_100", plans::chain(Chained::Take)),
+        ("chain_100", plans::chain(ChainOp::Take)),
         ("wide_100", plans::wide()),
-        ("chain_async_100", plans::chain(Chained::Later)),
+        ("chain_async_100", plans::chain(ChainOp::Later)),
         ("follow_10", plans::follow(10)),
         ("follow_100", plans::follow(100)),
         ("follow_1000", plans::follow(1_000)),

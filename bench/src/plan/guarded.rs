@@ -12,7 +12,7 @@ use super::aims::Aims;
 use super::ours::{self, Ours};
 use super::plans;
 use super::server::Server;
-use super::turns::{Pace, Served, median, ratio, repeat, serve, take_turns};
+use super::turns::{Pace, ServeReport, median, ratio, repeat, serve, take_turns};
 use super::{digits, in_place};
 use crate::report::{Report, row};
 use crate::watch::Share;
@@ -107,7 +107,7 @@ fn over_redis(rows: &mut Vec<Vec<String>>, aims: &mut Aims, pace: Pace) -> io::R
     let plans = ways(&plans::feed(100), new);
     let turn = |plan: usize, window: Duration| {
         let ours = plans[plan].clone();
-        let Served { cpu, .. } = serve(&runtime, &server, CALLERS, window, move || {
+        let ServeReport { cpu, .. } = serve(&runtime, &server, CALLERS, window, move || {
             let ours = ours.clone();
             async move { drop(black_box(ours.answer().await)) }
         });

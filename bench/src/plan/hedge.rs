@@ -13,7 +13,7 @@ use super::digits;
 use super::ours::{self, Ours};
 use super::plans;
 use super::server::Server;
-use super::turns::{Pace, Served, median, ratio, serve, take_turns};
+use super::turns::{Pace, ServeReport, median, ratio, serve, take_turns};
 use crate::report::{Report, row};
 
 const CONNECTIONS: usize = 10;
@@ -78,7 +78,7 @@ pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Re
     Ok(())
 }
 
-fn table(report: &mut Report, pace: Pace, turns: &[Vec<(Served, f64)>]) {
+fn table(report: &mut Report, pace: Pace, turns: &[Vec<(ServeReport, f64)>]) {
     report.heading("Hedged reads");
     report.say(format_args!(
         "`follow_10` over {CONNECTIONS} connections to a redis-server on the loopback, through a proxy of the tests that \
@@ -90,7 +90,7 @@ fn table(report: &mut Report, pace: Pace, turns: &[Vec<(Served, f64)>]) {
     ));
     let mut rows = vec![row(["reads", "p50 us", "p99 us", "CPU us", "commands"])];
     for ((name, _), turns) in WAYS.iter().zip(turns) {
-        let of = |pick: fn(&Served) -> f64| digits(median(turns.iter().map(|(served, _)| pick(served))));
+        let of = |pick: fn(&ServeReport) -> f64| digits(median(turns.iter().map(|(served, _)| pick(served))));
         let commands = median(turns.iter().map(|(_, commands)| *commands));
         let [p50, p99, cpu] = [of(|turn| turn.p50), of(|turn| turn.p99), of(|turn| turn.cpu)];
         rows.push(row([name, &p50, &p99, &cpu, &format!("{commands:.2}")]));

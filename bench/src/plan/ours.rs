@@ -29,7 +29,7 @@ impl Ours {
     pub(super) fn new(text: &str, source: Arc<dyn Source>) -> Ours {
         let mut config = Config::new(registries(DEFAULT_PORT), vec![source]);
         config.ops.add(own_ops::Later);
-        config.ops.add(own_ops::Given);
+        config.ops.add(own_ops::GivenOp);
         let engine = Engine::load(config).expect("no setting is zero");
         let plan = engine.compile(text, Path::new(".")).unwrap_or_else(|error| panic!("{error}: {text}"));
         let request = Request::new(VIEWER, engine.registries());

@@ -13,7 +13,7 @@ use super::digits;
 use super::ours::{self, Ours};
 use super::plans;
 use super::server::Server;
-use super::turns::{Pace, Served, median, ratio, serve, take_turns};
+use super::turns::{Pace, ServeReport, median, ratio, serve, take_turns};
 use crate::report::{Report, row};
 
 /// A Redis with the rows, and the ways to it.
@@ -26,7 +26,7 @@ struct Ground {
 
 /// What is asked for.
 #[derive(Clone, Copy)]
-enum Asked {
+enum AskedPlan {
     Feed(usize),
     Follow(usize),
 }
@@ -43,7 +43,9 @@ pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Re
         pace.window.as_millis()
     ));
     let mut rows = vec![row(HEADING)];
-    for asked in [Asked::Feed(100), Asked::Follow(10), Asked::Follow(100), Asked::Follow(1_000)] {
+    for asked in
+        [AskedPlan::Feed(100), AskedPlan::Follow(10), AskedPlan::Follow(100), AskedPlan::Follow(1_000)]
+    {
         let reads = ground.reads(asked);
         ground.check(asked);
         for callers in [1, 10, 100] {
@@ -51,7 +53,7 @@ pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Re
             rows.extend(table(asked, callers, &reads, &turns));
             judge(asked, callers, &turns, aims);
         }
-        if let Asked::Feed(_) = asked {
+        if let AskedPlan::Feed(_) = asked {
             let ours = &reads[0];
             let measured = format!("{}, {} in a row", ours.trips, ours.in_a_row);
             let met = ours.trips <= 8 && ours.in_a_row <= 4;
@@ -97,12 +99,12 @@ impl Ground {
         Ok(Ground { runtime, server, source: Arc::new(redis), connections })
     }
 
-    fn ours(&self, asked: Asked) -> Ours {
+    fn ours(&self, asked: AskedPlan) -> Ours {
         Ours::new(&asked.plan(), Arc::clone(&self.source))
     }
 
     /// All programs give the same answer.
-    fn check(&self, asked: Asked) {
+    fn check(&self, asked: AskedPlan) {
         let ours = self.ours(asked);
         let rows = self.runtime.block_on(ours.rows());
         assert!(!rows.is_empty(), "{} has an answer", asked.name());
@@ -113,7 +115,7 @@ impl Ground {
     }
 
     /// What each program reads.
-    fn reads(&self, asked: Asked) -> [Reads; 4] {
+    fn reads(&self, asked: AskedPlan) -> [Reads; 4] {
         let stats = self.runtime.block_on(self.ours(asked).answer()).stats;
         let ours = Reads {
             trips: stats.trips as usize,
@@ -121,14 +123,14 @@ impl Ground {
             commands: stats.commands as usize,
         };
         let [lean, letter, naive] = [Style::Lean, Style::Letter, Style::Naive].map(|style| match asked {
-            Asked::Feed(fanout) => style.reads_of_feed(fanout),
-            Asked::Follow(fanout) => style.reads_of_follow(fanout),
+            AskedPlan::Feed(fanout) => style.reads_of_feed(fanout),
+            AskedPlan::Follow(fanout) => style.reads_of_follow(fanout),
         });
         [ours, lean, letter, naive]
     }
 
     /// How many trips wait for one another: how much longer a request takes than a trip, when trips take long.
-    fn trips_in_a_row(&self, asked: Asked) -> usize {
+    fn trips_in_a_row(&self, asked: AskedPlan) -> usize {
         const DELAY: Duration = Duration::from_millis(20);
         let slow = ours::memory(&ours::embedded()).with_fault("", Fault { delay: DELAY, ..Fault::default() });
         let ours = Ours::new(&asked.plan(), Arc::new(slow));
@@ -140,7 +142,7 @@ impl Ground {
         (0..3).map(|_| timed()).min().expect("three times")
     }
 
-    fn measure(&self, asked: Asked, callers: usize, pace: Pace) -> Vec<Vec<Served>> {
+    fn measure(&self, asked: AskedPlan, callers: usize, pace: Pace) -> Vec<Vec<ServeReport>> {
         let ours = self.ours(asked);
         let turn = |program: usize, window: Duration| {
             let style = match program {
@@ -168,34 +170,39 @@ impl Ground {
     }
 }
 
-impl Asked {
+impl AskedPlan {
     fn name(self) -> String {
         match self {
-            Asked::Feed(fanout) => format!("feed_{fanout}"),
-            Asked::Follow(fanout) => format!("follow_{fanout}"),
+            AskedPlan::Feed(fanout) => format!("feed_{fanout}"),
+            AskedPlan::Follow(fanout) => format!("follow_{fanout}"),
         }
     }
 
     fn plan(self) -> String {
         match self {
-            Asked::Feed(fanout) => plans::feed(fanout),
-            Asked::Follow(fanout) => plans::follow(fanout),
+            AskedPlan::Feed(fanout) => plans::feed(fanout),
+            AskedPlan::Follow(fanout) => plans::follow(fanout),
         }
     }
 
     async fn by_hand(self, connections: Connections, style: Style) -> Vec<Row> {
         let rows = match self {
-            Asked::Feed(fanout) => by_hand::feed(&connections, fanout, style).await,
-            Asked::Follow(fanout) => by_hand::follow(&connections, fanout, style).await,
+            AskedPlan::Feed(fanout) => by_hand::feed(&connections, fanout, style).await,
+            AskedPlan::Follow(fanout) => by_hand::follow(&connections, fanout, style).await,
         };
         rows.expect("the Redis answers")
     }
 }
 
-fn table(asked: Asked, callers: usize, reads: &[Reads; 4], turns: &[Vec<Served>]) -> Vec<Vec<String>> {
+fn table(
+    asked: AskedPlan,
+    callers: usize,
+    reads: &[Reads; 4],
+    turns: &[Vec<ServeReport>],
+) -> Vec<Vec<String>> {
     let line = |program: usize| {
         let (reads, turns, lean) = (&reads[program], &turns[program], &turns[1]);
-        let of = |pick: fn(&Served) -> f64| digits(median(turns.iter().map(pick)));
+        let of = |pick: fn(&ServeReport) -> f64| digits(median(turns.iter().map(pick)));
         vec![
             asked.name(),
             callers.to_string(),
@@ -217,19 +224,19 @@ fn table(asked: Asked, callers: usize, reads: &[Reads; 4], turns: &[Vec<Served>]
     (0..PROGRAMS.len()).map(line).collect()
 }
 
-fn judge(asked: Asked, callers: usize, turns: &[Vec<Served>], aims: &mut Aims) {
-    let to = |program: usize, of: fn(&Served) -> f64| ratio(&turns[0], &turns[program], of);
+fn judge(asked: AskedPlan, callers: usize, turns: &[Vec<ServeReport>], aims: &mut Aims) {
+    let to = |program: usize, of: fn(&ServeReport) -> f64| ratio(&turns[0], &turns[program], of);
     let (latency, cpu) = (to(1, |turn| turn.p50), to(1, |turn| turn.cpu));
     let (letter, letter_cpu) = (to(2, |turn| turn.p50), to(2, |turn| turn.cpu));
     let what = format!("`{}` at concurrency {callers}", asked.name());
-    if let Asked::Feed(_) | Asked::Follow(1_000) = asked {
+    if let AskedPlan::Feed(_) | AskedPlan::Follow(1_000) = asked {
         let measured = format!(
             "{latency:.2}x, {cpu:.2}x of the leanest; {letter:.2}x, {letter_cpu:.2}x of the one by the letter"
         );
         let met = latency <= 1.3 && cpu <= 1.3;
         aims.add(&format!("{what}: within 1.3x of the floor in latency and CPU"), measured, met);
     }
-    if let Asked::Feed(_) = asked {
+    if let AskedPlan::Feed(_) = asked {
         let faster = 1.0 / to(3, |turn| turn.p50);
         aims.add(&format!("{what}: at least 10x the naive one"), format!("{faster:.1}x"), faster >= 10.0);
     }

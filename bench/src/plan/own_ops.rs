@@ -8,7 +8,7 @@ use anabranch_rows::{Batch, Column, Key, Rows};
 
 use super::plans::{COUNTRY, SCORE};
 
-/// Rows that [`Given`] gives.
+/// Rows that [`GivenOp`] gives.
 pub(super) const COUNT: i64 = 10_000;
 
 /// The score of the row with this id.
@@ -32,7 +32,7 @@ static ROWS: LazyLock<Rows> = LazyLock::new(|| {
 });
 
 /// Rows with a score and a country.
-pub(super) struct Given;
+pub(super) struct GivenOp;
 
 static GIVEN: Spec = Spec {
     name: "bench::given",
@@ -45,7 +45,7 @@ static GIVEN: Spec = Spec {
     distinct: false,
 };
 
-impl Op for Given {
+impl Op for GivenOp {
     fn spec(&self) -> &Spec {
         &GIVEN
     }

@@ -119,7 +119,7 @@ pub(super) fn cpu_expr(rows: usize) -> String {
 }
 
 /// A hundred nodes in a row, on one row.
-pub(super) fn chain(op: Chained) -> String {
+pub(super) fn chain(op: ChainOp) -> String {
     let mut plan = vec![node("s", "test::fixed_source", &[], json!({"row_count": 1}))];
     for number in 0..100 {
         let before = if number == 0 { "s".to_owned() } else { format!("t{}", number - 1) };
@@ -130,23 +130,23 @@ pub(super) fn chain(op: Chained) -> String {
 
 /// What the nodes of a chain do: next to nothing, at once or after the executor has had a turn.
 #[derive(Clone, Copy)]
-pub(super) enum Chained {
+pub(super) enum ChainOp {
     Take,
     Later,
 }
 
-impl Chained {
+impl ChainOp {
     fn name(self) -> &'static str {
         match self {
-            Chained::Take => "chain_100",
-            Chained::Later => "chain_async_100",
+            ChainOp::Take => "chain_100",
+            ChainOp::Later => "chain_async_100",
         }
     }
 
     fn node(self, id: &str, input: &str) -> Value {
         match self {
-            Chained::Take => node(id, "core::take", &[input], json!({"count": 1})),
-            Chained::Later => node(id, "bench::later", &[input], json!({})),
+            ChainOp::Take => node(id, "core::take", &[input], json!({"count": 1})),
+            ChainOp::Later => node(id, "bench::later", &[input], json!({})),
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Peer {
 }
 
 /// What polars computed, and how fast.
-pub(super) struct Computed {
+pub(super) struct PolarsTurn {
     pub(super) share: Share,
     pub(super) digest: u64,
 }
@@ -49,7 +49,7 @@ impl Peer {
     }
 
     /// Computes again and again for so long.
-    pub(super) fn turn(&mut self, work: Work, style: Style, window: Duration) -> io::Result<Computed> {
+    pub(super) fn turn(&mut self, work: Work, style: Style, window: Duration) -> io::Result<PolarsTurn> {
         let (name, rows) = match work {
             Work::Pipeline(rows) => ("pipeline", rows),
             Work::Expr(rows) => ("expr", rows),
@@ -67,7 +67,7 @@ impl Peer {
         };
         let number = |text: &str| text.parse::<f64>().map_err(|_| strange());
         let share = Share { wall: number(wall)?, cpu: number(cpu)? };
-        Ok(Computed { share, digest: digest.parse().map_err(|_| strange())? })
+        Ok(PolarsTurn { share, digest: digest.parse().map_err(|_| strange())? })
     }
 }
 

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::bounds::Budget;
-use anabranch_plan::source::{Bound, Data, Fetch, Field, Keys, Lists, Pattern, Read, Reply, Source};
+use anabranch_plan::source::{
+    Bound, Data, Fetch, Field, Keys, Lists, Pattern, Read, ReadContext, Reply, Source,
+};
 use anabranch_rows::{Column, Interner, Kind, Text};
 use hashbrown::HashMap;
 use redis::{Cmd, Pipeline, Value};
@@ -41,7 +42,7 @@ impl Source for RedisRs {
 struct Peer(Arc<Ask>);
 
 impl Bound for Peer {
-    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, _: ReadContext<'_>) -> Fetch {
         let ask = Arc::clone(&self.0);
         Fetch::Later(Box::pin(async move {
             let Keys::Ids(ids) = keys else { panic!("the bench's plans read by id") };

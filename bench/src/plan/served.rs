@@ -21,8 +21,11 @@ data = ["data.json"]
 "#;
 
 impl ServedProject {
-    /// Writes the project of `reels_plan_a`.
-    pub(crate) fn write(plan: &str) -> io::Result<ServedProject> {
+    /// Writes a project with `reels_plan_a`, and a plan over so many rows with a deadline in milliseconds.
+    pub(crate) fn write(plan: &str, (busy, rows, deadline): (&str, usize, u64)) -> io::Result<ServedProject> {
+        let mut busy_plan: serde_json::Value =
+            serde_json::from_str(&plans::cpu_pipeline(rows)).map_err(io::Error::other)?;
+        (busy_plan["plan_name"], busy_plan["deadline_ms"]) = (busy.into(), deadline.into());
         let folder = std::env::temp_dir().join(format!("anabranch-bench-serve-{}", std::process::id()));
         let project = ServedProject(folder);
         for (name, text) in [
@@ -33,6 +36,7 @@ impl ServedProject {
             // Nobody listens there: the project file says that the endpoint is a file.
             ("registry/endpoints.dev.toml", &endpoints(1)),
             (&format!("plans/{plan}.plan.json"), &plans::reels()),
+            (&format!("plans/{busy}.plan.json"), &busy_plan.to_string()),
         ] {
             let file = project.0.join(name);
             std::fs::create_dir_all(file.parent().expect("it is in a folder"))?;

@@ -37,7 +37,7 @@ pub(super) fn take_turns<T>(rounds: usize, count: usize, mut turn: impl FnMut(us
 
 /// A turn of callers who each wait for an answer before they ask again. Microseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Served {
+pub(super) struct ServeReport {
     pub(super) p50: f64,
     pub(super) p99: f64,
     /// CPU time for each request, of this process.
@@ -56,7 +56,7 @@ pub(super) fn serve<F, Fut>(
     callers: usize,
     window: Duration,
     ask: F,
-) -> Served
+) -> ServeReport
 where
     F: Fn() -> Fut + Clone + Send + 'static,
     Fut: Future<Output = ()> + Send,
@@ -87,7 +87,7 @@ where
     let requests = latencies.len();
     let spread = Spread::of(latencies);
     let (p50, p99) = (micros(spread.p50), micros(spread.p99));
-    Served { p50, p99, cpu, redis, requests, wall: spent.wall }
+    ServeReport { p50, p99, cpu, redis, requests, wall: spent.wall }
 }
 
 /// Nanoseconds for one of many runs, made one after the other for about as long as the window is open.

@@ -21,7 +21,7 @@ const TICKS: f64 = 100.0;
 pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Result<()> {
     let count = if pace.rounds > 2 { PLANS } else { PLANS / 50 };
     let folder = std::env::temp_dir().join(format!("anabranch-bench-typescript-{}", std::process::id()));
-    let kept = Kept(folder.clone());
+    let kept = TempProject(folder.clone());
     let plans = write_plans(&folder, count)?;
     let binary = std::env::current_exe()?.with_file_name("anabranch");
     let build = |arguments: &[&str]| {
@@ -64,9 +64,9 @@ pub(super) fn report(report: &mut Report, aims: &mut Aims, pace: Pace) -> io::Re
 }
 
 /// A folder that goes when it is done with.
-struct Kept(PathBuf);
+struct TempProject(PathBuf);
 
-impl Drop for Kept {
+impl Drop for TempProject {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

@@ -24,7 +24,7 @@ struct Shared {
     functions: Functions,
     leaves: Leaves,
     recipes: HashMap<Address, Recipe>,
-    cache: RwLock<HashMap<Address, Cached>>,
+    cache: RwLock<HashMap<Address, CachedValue>>,
     under_way: Mutex<HashMap<Address, broadcast::Sender<Outcome>>>,
     /// Functions at work.
     permits: Semaphore,
@@ -58,7 +58,7 @@ impl Leaves {
     }
 }
 
-struct Cached {
+struct CachedValue {
     bytes: Bytes,
     hits: u64,
 }
@@ -103,7 +103,7 @@ impl Baseline {
                 let _ = sender.send(outcome.clone());
             }
             if let Ok(bytes) = &outcome {
-                let cached = Cached { bytes: bytes.clone(), hits: 0 };
+                let cached = CachedValue { bytes: bytes.clone(), hits: 0 };
                 self.shared.cache.write().await.insert(address, cached);
             }
             outcome

@@ -6,7 +6,7 @@ use anabranch_recipe::Address;
 use bytes::Bytes;
 
 use super::echo::Echo;
-use super::served::{Ask, Channels, Served};
+use super::grpc_server::{Ask, Channels, GrpcServer};
 use super::shapes::{Shape, get, on_disk};
 use crate::content::callers::{Rate, SMALL, median, mix, serve_for};
 use crate::content::ground::Ground;
@@ -35,8 +35,8 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
             get(&executed, address).await;
         }
     });
-    let echo = Served::echo(Echo { chunk: Bytes::from(vec![0x5a; SMALL]), count: 1 })?;
-    let recipes = Served::recipes(executor.clone())?;
+    let echo = GrpcServer::echo(Echo { chunk: Bytes::from(vec![0x5a; SMALL]), count: 1 })?;
+    let recipes = GrpcServer::recipes(executor.clone())?;
     let mut rows = vec![row([
         "connections",
         "what",

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use super::grpc_server::{Ask, GrpcServer};
 use super::nodes::Make;
-use super::served::{Ask, Served};
 use super::shapes::{Shape, on_disk};
 use super::turns::{Turns, micros};
 use crate::content::ground::Ground;
@@ -36,7 +36,7 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
             let executor = on_disk(folder.path());
             let shape = make(nodes, turn);
             shape.add_to(&ground.runtime, &executor);
-            let served = Served::recipes(executor.clone())?;
+            let served = GrpcServer::recipes(executor.clone())?;
             let channels = served.connect(&ground.runtime, 1);
             let bytes =
                 turns.time(1, || ground.runtime.block_on(Ask::Recipes.call(&channels, 0, shape.tip())));

@@ -12,10 +12,11 @@ mod nodes;
 mod wide;
 mod puts;
 mod echo;
-mod served;
+mod grpc_server;
 mod calls;
 mod streams;
 mod depth;
+mod files;
 
 use std::io;
 
@@ -23,7 +24,7 @@ use crate::content::ground::Ground;
 use crate::report::Report;
 
 /// The parts, in the order they are made in, under the names that `--only` knows.
-const PARTS: [(&str, Part); 8] = [
+const PARTS: [(&str, Part); 9] = [
     ("hits", hits::report),
     ("blocking", blocking::report),
     ("nodes", nodes::report),
@@ -32,6 +33,7 @@ const PARTS: [(&str, Part); 8] = [
     ("calls", calls::report),
     ("streams", streams::report),
     ("depth", depth::report),
+    ("files", files::report),
 ];
 
 type Part = fn(&mut Report, &Ground) -> io::Result<()>;

@@ -80,7 +80,7 @@ const BASELINE_DEEPEST: usize = 10_000;
 /// Values that take longer than a minute to be written are lost.
 const WAITS_MOST: usize = 600_000;
 
-struct Measured {
+struct ContenderTurns {
     ours: [Ours; 2],
     baseline: Turns,
     function: Turns,
@@ -96,7 +96,7 @@ struct Ours {
     allocations: Option<f64>,
 }
 
-fn measure(ground: &Ground, make: Make, nodes: usize) -> io::Result<Measured> {
+fn measure(ground: &Ground, make: Make, nodes: usize) -> io::Result<ContenderTurns> {
     let turns = match nodes {
         ..=10_000 => ground.sizes.turns,
         10_001..=100_000 => ground.sizes.turns.min(3),
@@ -111,7 +111,7 @@ fn measure(ground: &Ground, make: Make, nodes: usize) -> io::Result<Measured> {
         allocations: None,
     };
     let ours = [ours("in memory"), ours("on disk")];
-    let mut measured = Measured { ours, baseline: Turns::default(), function: Turns::default() };
+    let mut measured = ContenderTurns { ours, baseline: Turns::default(), function: Turns::default() };
     // The first turn is for warming up; a very large graph does that itself.
     for turn in u64::from(nodes > 100_000)..=turns as u64 {
         let shape = make(nodes, 2 * turn);
@@ -139,7 +139,7 @@ fn measure(ground: &Ground, make: Make, nodes: usize) -> io::Result<Measured> {
     Ok(measured)
 }
 
-impl Measured {
+impl ContenderTurns {
     fn forget(&mut self) {
         for Ours { whole, find, behind, store, .. } in &mut self.ours {
             [whole, find, behind].into_iter().for_each(Turns::forget);

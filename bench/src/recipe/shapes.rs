@@ -6,7 +6,7 @@ use std::path::Path;
 use anabranch_content::{Class, Store};
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Address, Config, Draft, Executor, FunctionId, Functions, Get, Recipe, Ref, UnknownFunction,
+    Address, Config, Draft, DraftInput, Executor, FunctionId, Functions, Get, Recipe, UnknownFunction,
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -146,7 +146,7 @@ async fn put_leaves(executor: &Executor, leaves: &[Bytes]) {
 pub(super) fn draft(recipe: &Recipe) -> Draft {
     Draft {
         function: recipe.function.clone(),
-        inputs: recipe.inputs.iter().map(|input| Ref::Address(*input)).collect(),
+        inputs: recipe.inputs.iter().map(|input| DraftInput::Address(*input)).collect(),
         params: recipe.params.clone(),
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
 use super::echo::Echo;
-use super::served::{Ask, Channels, Served};
+use super::grpc_server::{Ask, Channels, GrpcServer};
 use super::shapes::on_disk;
 use crate::content::callers::{Rate, median, mix, ratio, serve_all};
 use crate::content::ground::Ground;
@@ -34,8 +34,8 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
     let executor = on_disk(folder.path());
     let address = put(ground, &executor, blob);
     let chunk = Bytes::from(vec![0x5a; CHUNK]);
-    let echo = Served::echo(Echo { chunk, count: blob as usize / CHUNK })?;
-    let recipes = Served::recipes(executor.clone())?;
+    let echo = GrpcServer::echo(Echo { chunk, count: blob as usize / CHUNK })?;
+    let recipes = GrpcServer::recipes(executor.clone())?;
     let mut rows = vec![row([
         "at once",
         "what",

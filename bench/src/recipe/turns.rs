@@ -1,7 +1,7 @@
 //! What contenders took, turn by turn.
 
 use crate::content::callers::median;
-use crate::watch::{Share, Watch};
+use crate::watch::{Share, Watch, WorkTime, children_cpu};
 
 /// Nanoseconds for each piece of work, turn by turn.
 #[derive(Default)]
@@ -13,6 +13,15 @@ impl Turns {
         let watch = Watch::start();
         let result = work();
         self.0.push(watch.stop().share(parts));
+        result
+    }
+
+    /// Has a turn of processes that it starts and waits for; CPU time is theirs.
+    pub(super) fn time_processes<T>(&mut self, parts: u64, work: impl FnOnce() -> T) -> T {
+        let (watch, before) = (Watch::start(), children_cpu());
+        let result = work();
+        let spent = WorkTime { cpu: children_cpu() - before, ..watch.stop() };
+        self.0.push(spent.share(parts));
         result
     }
 

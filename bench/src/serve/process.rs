@@ -6,6 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use anabranch_server::proto::plans::plans_client::PlansClient;
+use prost::Message as _;
+use tonic::transport::Endpoint;
+
+use super::floor;
+
 /// A server that is killed with this handle.
 pub(super) struct ServerProcess {
     child: Child,
@@ -28,11 +34,11 @@ impl ServerProcess {
         Ok(server)
     }
 
-    /// The floor, which answers these bytes.
-    pub(super) fn floor(answer: &[u8]) -> io::Result<ServerProcess> {
-        let file = std::env::temp_dir().join(format!("anabranch-bench-answer-{}", std::process::id()));
-        std::fs::write(&file, answer)?;
-        ServerProcess::start(Command::new(std::env::current_exe()?).args(["serve", "floor"]).arg(&file))
+    /// The floor, which answers as `ours` answers one request.
+    pub(super) fn floor(ours: &ServerProcess, plan: &str, folder: &Path) -> io::Result<ServerProcess> {
+        std::fs::write(folder.join(floor::HTTP_ANSWER), ours.answer(plan)?)?;
+        std::fs::write(folder.join(floor::GRPC_ANSWER), ours.grpc_answer(plan)?)?;
+        ServerProcess::start(Command::new(std::env::current_exe()?).args(["serve", "floor"]).arg(folder))
     }
 
     fn start(command: &mut Command) -> io::Result<ServerProcess> {
@@ -62,6 +68,23 @@ impl ServerProcess {
             true => Ok(body[4..].to_vec()),
             false => Err(io::Error::other(String::from_utf8_lossy(&answer).into_owned())),
         }
+    }
+
+    /// The message of one answer of a plan over gRPC.
+    fn grpc_answer(&self, plan: &str) -> io::Result<Vec<u8>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let channel =
+                Endpoint::from_shared(format!("http://{}", self.address)).map_err(io::Error::other)?;
+            let channel = channel.connect().await.map_err(io::Error::other)?;
+            let mut request = tonic::Request::new(super::load::message(plan));
+            if let Some(token) = &self.token {
+                let token = format!("Bearer {token}").parse().map_err(io::Error::other)?;
+                request.metadata_mut().insert("authorization", token);
+            }
+            let answer = PlansClient::new(channel).run(request).await.map_err(io::Error::other)?;
+            Ok(answer.into_inner().encode_to_vec())
+        })
     }
 
     pub(super) fn connect(&self) -> io::Result<TcpStream> {
@@ -103,7 +126,7 @@ impl Drop for ServerProcess {
 }
 
 /// A program in the folder of this one.
-fn beside(name: &str) -> io::Result<PathBuf> {
+pub(crate) fn beside(name: &str) -> io::Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name(name);
     match program.exists() {
         true => Ok(program),

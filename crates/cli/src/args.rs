@@ -7,11 +7,11 @@ use crate::failure::Failure;
 use crate::log::LogOption;
 use crate::{completions, dataset, demo, man, out, plan, recipe, runs, serve, token};
 
-/// The end of the help pages of commands that open no store.
+/// The end of the help text of commands that do not open a store.
 pub(crate) const EXIT_CODES: &str =
     "Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.";
 
-/// The end of the help pages of commands that open a store.
+/// The end of the help text of commands that open a store.
 pub(crate) const STORE_EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage; 3 done, but data that had
 been acknowledged was lost (the log says what).";
@@ -73,7 +73,7 @@ enum Noun {
     Version,
 }
 
-/// Reads the command line. Help goes to stdout and is no failure.
+/// Parses the command line. Help goes to stdout and is not a failure.
 pub(crate) fn parse() -> Result<Cli, Failure> {
     let matches = Cli::command().try_get_matches().map_err(Failure::Usage)?;
     let mut cli =
@@ -85,7 +85,7 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
 }
 
 impl Cli {
-    /// Does what was asked for.
+    /// Runs the command.
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.log.start(match self.noun {
             Noun::Serve(_) => LevelFilter::INFO,

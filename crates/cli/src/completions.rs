@@ -7,7 +7,7 @@ use crate::args::Cli;
 use crate::failure::Failure;
 use crate::out;
 
-/// The help's last part.
+/// The end of the help text.
 pub(crate) const HELP: &str = "\
 stdout: a script for the shell. Where shells look for it:
 

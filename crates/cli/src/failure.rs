@@ -1,4 +1,4 @@
-//! Why a command did not work, and its exit code.
+//! The failures of commands, and their exit codes.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -8,38 +8,38 @@ use anabranch_plan_inspect::capture;
 
 use crate::out;
 
-/// Why a command did not work.
+/// The failure of a command.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line is wrong, or asks for help.
+    /// The command line is wrong, or requests help.
     Usage(clap::Error),
-    /// The command line is right, but asks for something that makes no sense.
+    /// The command line is well-formed, but its options make no sense together.
     Wrong(String),
     /// An input has errors.
     Refused(Problems),
-    /// Something else did not work.
+    /// Any other failure.
     Failed(Box<dyn Error>),
     /// The command has already reported everything.
     Reported,
-    /// The work was done, but acknowledged data was lost; the log says what.
+    /// The work was done, but acknowledged data was lost. The log has the details.
     Lost,
-    /// Nobody reads our output any more.
+    /// The reader of our output has closed it.
     Unheard,
-    /// The user pressed Ctrl-C, and was told what that leaves behind.
+    /// The user pressed Ctrl-C, and was informed about what is left behind.
     Interrupted,
 }
 
 impl Failure {
-    /// A failure in words.
+    /// A failure with a message.
     pub(crate) fn of(what: impl Into<String>) -> Failure {
         Failure::Failed(what.into().into())
     }
 
-    /// Tells about it.
+    /// Reports the failure on stderr, and returns its exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {
             Failure::Usage(error) => {
-                // Nothing is left to do when even this cannot be written.
+                // If even this cannot be written, nothing else can be done.
                 let _ = error.print();
                 ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
             }
@@ -57,7 +57,7 @@ impl Failure {
                 let mut next = error.source();
                 while let Some(cause) = next {
                     let text = cause.to_string();
-                    // Some errors show their cause already.
+                    // Some error messages include their cause.
                     if !told.contains(&text) {
                         out::note(&format!("  because: {text}"));
                         told.push_str(&text);

@@ -1,4 +1,4 @@
-//! Files that are written where none is yet: nothing is ever replaced.
+//! Writes new files. Existing files are never replaced.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::failure::Failure;
 use crate::out;
 
-/// Fails if one of these is there, before any other is written.
+/// Fails if one of these files exists, before any of them is written.
 pub(crate) fn missing<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
     for file in files {
         if is_there(file)? {
@@ -17,12 +17,12 @@ pub(crate) fn missing<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(
     Ok(())
 }
 
-/// Whether there is such a file.
+/// Whether a file exists.
 pub(crate) fn is_there(file: &Path) -> Result<bool, Failure> {
     file.try_exists().map_err(|error| Failure::of(format!("cannot look for {}: {error}", file.display())))
 }
 
-/// Writes a file that is not there yet, with the folders that it is in.
+/// Writes a new file, and creates its folders.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::of(format!("cannot write {}: {error}", file.display()));
     if let Some(folder) = file.parent() {

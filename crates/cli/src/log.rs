@@ -1,4 +1,4 @@
-//! `--log`: which log lines go to stderr, and how they look.
+//! `--log`: the level and format of log lines on stderr.
 
 use std::io;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use tracing_subscriber::{fmt, registry};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogOption {
     format: Format,
-    /// If not given, the command decides.
+    /// `None` for the default of the command.
     level: Option<LevelFilter>,
 }
 
@@ -49,12 +49,12 @@ const CHOICES: &str = "expected text or json, or a level (off, error, warn, info
     in between, as in json,debug";
 
 impl LogOption {
-    /// Writes log lines to stderr from now on. Those of other libraries are left out.
+    /// Writes log lines to stderr from now on, without those of other libraries.
     pub(crate) fn start(self, default: LevelFilter) {
         let ours = Targets::new().with_target("anabranch", self.level.unwrap_or(default));
         let lines = fmt::layer().with_writer(io::stderr).with_ansi(false).log_internal_errors(false);
         let registry = registry().with(ours);
-        // A process has one subscriber; a second one would change nothing.
+        // This fails if the process already has a subscriber, which then stays.
         let _ = match self.format {
             Format::Text => tracing::subscriber::set_global_default(registry.with(lines)),
             Format::Json => {

@@ -1,6 +1,6 @@
 //! `anabranch`: plans, recipes and datasets on the command line, a server, and a demonstration.
 //!
-//! Data goes to stdout, everything else to stderr. One file a subcommand; what they do is in the libraries.
+//! Data goes to stdout, everything else to stderr. Each subcommand has one file. The work is done in the libraries.
 
 mod args;
 mod failure;

@@ -9,7 +9,7 @@ use crate::args::Cli;
 use crate::failure::Failure;
 use crate::out;
 
-/// The help's last part.
+/// The end of the help text.
 pub(crate) const HELP: &str = "\
 stdout: one page; with --out nothing.
 
@@ -61,12 +61,12 @@ fn write_all(program: &Command, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The page's name: `anabranch-plan-run`.
+/// The name of a page, such as `anabranch-plan-run`.
 fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-/// A command's page.
+/// The page of a command.
 fn page(command: &Command) -> String {
     let man = clap_mangen::Man::new(command.clone())
         .source(concat!("anabranch ", env!("CARGO_PKG_VERSION")))
@@ -93,7 +93,7 @@ fn page(command: &Command) -> String {
     page
 }
 
-/// A line as it is, since examples would be wrapped otherwise.
+/// Adds a line that is not wrapped, for examples.
 fn verbatim(page: &mut String, line: &str) {
     let escaped = line.replace('\\', "\\e").replace('-', "\\-");
     let guard = if escaped.starts_with(['.', '\'']) { "\\&" } else { "" };

@@ -1,6 +1,6 @@
 //! The output of a command: data to stdout, the rest to stderr.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use anabranch_text::{Plain, Problem, Problems, count};
@@ -17,8 +17,13 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes lines to stderr, without control characters: names and messages in them may be a stranger's. When it cannot
-/// be written there is nobody to tell.
+/// A line for stdout. On a terminal, it has no control characters, because a file name in it may be untrusted.
+pub(crate) fn line(text: &str) -> String {
+    if io::stdout().is_terminal() { format!("{}\n", Plain(text)) } else { format!("{text}\n") }
+}
+
+/// Writes lines to stderr, without control characters, because names and messages in them may be untrusted. Errors are
+/// ignored.
 pub(crate) fn note(lines: &str) {
     let mut stderr = io::stderr().lock();
     for line in lines.split('\n') {
@@ -26,7 +31,7 @@ pub(crate) fn note(lines: &str) {
     }
 }
 
-/// Tells what is wrong with an input: all of it.
+/// Reports all problems of an input.
 pub(crate) fn problems(problems: &Problems) {
     problems.errors.iter().for_each(|problem| note(&problem.report("error").to_string()));
     warnings(&problems.warnings);
@@ -36,7 +41,7 @@ pub(crate) fn problems(problems: &Problems) {
     }
 }
 
-/// Tells what is odd.
+/// Reports warnings.
 pub(crate) fn warnings(problems: &[Problem]) {
     problems.iter().for_each(|problem| note(&problem.report("warning").to_string()));
 }
@@ -47,7 +52,7 @@ pub(crate) fn file(path: &Path, content: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::of(format!("cannot write {}: {error}", path.display())))
 }
 
-/// The summary of a plan with so many errors and warnings.
+/// The summary of a plan with this many errors and warnings.
 pub(crate) fn status(errors: usize, warnings: usize) -> String {
     match (errors, warnings) {
         (0, 0) => "fine".to_owned(),

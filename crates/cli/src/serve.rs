@@ -3,10 +3,10 @@
 mod config;
 mod datasets;
 mod plans;
+mod resolver;
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
-use std::path::Path;
 
 use anabranch_content::Store;
 use anabranch_engine::Engine;
@@ -17,10 +17,10 @@ use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
-use self::datasets::{DatasetOptions, open_runs};
+use self::datasets::{DatasetArgs, open_runs};
 use crate::failure::Failure;
 use crate::out;
-use crate::recipe::{self, DataFolder, StoreOptions, unopened};
+use crate::recipe::{self, DataFolder, StoreOptions, check_losses, unopened};
 use crate::signals::Signals;
 use crate::wait;
 
@@ -31,8 +31,8 @@ with POST /v1/plans/NAME/run; plans are loaded again when their files change, an
 and SIGTERM let calls under way end, and close the store.
 
 Requests need a token: `Authorization: Bearer TOKEN`. The file DATA/token has one that may do
-everything; `anabranch token add NAME` makes others. Every option can also be an environment
-variable, ANABRANCH_LISTEN for --listen, and most a field of [serve] in anabranch.toml.
+everything; `anabranch token add NAME` makes others. Every setting is an option, an environment
+variable and a field of [serve] in anabranch.toml: --max-body, ANABRANCH_MAX_BODY, max_body.
 
 stdout: one line with the address, once it listens. stderr: the log, one line per event.
 
@@ -44,8 +44,11 @@ stdout: one line with the address, once it listens. stderr: the log, one line pe
 Exit codes: 0 shut down; 1 failed; 2 wrong usage; 3 shut down, but data that had been acknowledged
 was lost before or while it ran (the log says what).";
 
-pub(crate) use config::Sources;
 use config::{ConfigArgs, ServeConfig};
+pub(crate) use resolver::Sources;
+
+/// The threads for decoding large messages and for resolving host names.
+const BLOCKING_THREADS: usize = 256;
 
 /// Serves a store.
 #[derive(Args)]
@@ -59,7 +62,7 @@ pub(crate) struct Serve {
     #[command(flatten)]
     options: StoreOptions,
     #[command(flatten)]
-    datasets: DatasetOptions,
+    datasets: DatasetArgs,
     /// Prints all settings and where each comes from, and ends.
     #[arg(long)]
     print_config: bool,
@@ -74,80 +77,81 @@ impl Serve {
         if self.print_config {
             return out::data(&config.text());
         }
-        let runtime =
-            wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(config.threads))?;
-        wait::on(&runtime, Box::pin(self.serve(config, stopped, |_| std::future::pending())))
-    }
-
-    /// Serves until `stopped` says so, while `meanwhile` does what it likes with the server's address; it is dropped at
-    /// the end.
-    pub(crate) async fn serve<M, S>(
-        self,
-        config: ServeConfig,
-        stopped: impl FnOnce() -> Result<S, Failure>,
-        meanwhile: impl FnOnce(SocketAddr) -> M,
-    ) -> Result<(), Failure>
-    where
-        M: Future<Output = ()>,
-        S: Future<Output = ()>,
-    {
-        raise_file_limit();
-        let data = config.data.clone();
-        let executor = open(&config).await?;
-        let plans = self.plans.load(config.project.as_deref(), executor.engine()).await?;
-        let failed = |error| Failure::of(format!("cannot listen on {}: {error}", config.listen));
-        let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        let socket = recipe::bind(&data)
-            .inspect_err(|error| warn!(%error, "no socket in the store's folder: local commands use TCP"))
-            .ok();
-        let service = self.with_parts(service(&config, &executor, address)?, &data, plans.clone())?;
-        // Before anybody is told the address: a signal that comes right afterwards must be heard.
-        let stopped = stopped()?.shared();
-        announce(&config, &executor, address)?;
-        let local = async {
-            match socket {
-                Some(socket) => service.serve_local(socket, stopped.clone()).await.cut,
-                None => 0,
-            }
-        };
-        let all = async { tokio::join!(service.serve(listener, service.router(), stopped.clone()), local) };
-        let meanwhile = async {
-            meanwhile(reachable(address)).await;
-            std::future::pending::<()>().await;
-        };
-        let (served, cut) = tokio::select! {
-            served = all => served,
-            () = plans::reload_on_hangup(plans) => unreachable!("it never ends"),
-            () = service.count_engine_events() => unreachable!("it counts for as long as the server runs"),
-            () = meanwhile => unreachable!("it waits for the end"),
-        };
-        // The next owner replaces a socket that cannot be removed.
-        let _ = recipe::remove(&data);
-        executor.store().clone().close().await?;
-        match served.cut + cut {
-            0 => info!("shut down"),
-            cut => warn!(cut, "shut down, and cut connections with calls under way"),
-        }
-        self.options.check(&executor.store().stats().health)
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(config.threads).max_blocking_threads(BLOCKING_THREADS);
+        let runtime = wait::runtime(&mut builder)?;
+        wait::on(&runtime, Box::pin(serve(config, stopped, |_| std::future::pending())))
     }
 
     /// The settings: flags, environment and project file together.
     pub(crate) fn settings(&self) -> Result<ServeConfig, Failure> {
-        self.config.resolve(&self.data, &self.options, &self.sources)
+        ServeConfig::of(self)
     }
+}
 
-    /// The service with its runs, dataset jobs and plans.
-    fn with_parts(&self, service: Service, data: &Path, plans: Option<Plans>) -> Result<Service, Failure> {
-        let engine = service.executor().engine().clone();
-        let runs = open_runs(data, &engine)?;
-        let jobs = self.datasets.open(data, &engine, &runs)?;
-        let service = service.with_runs(runs).with_datasets(jobs);
-        Ok(match plans {
-            Some(plans) => service.with_plans(plans),
-            None => service,
-        })
+/// Serves until the future from `stopped` completes. `meanwhile` runs beside it with the server's address, and is
+/// dropped at the end.
+pub(crate) async fn serve<M, S>(
+    config: ServeConfig,
+    stopped: impl FnOnce() -> Result<S, Failure>,
+    meanwhile: impl FnOnce(SocketAddr) -> M,
+) -> Result<(), Failure>
+where
+    M: Future<Output = ()>,
+    S: Future<Output = ()>,
+{
+    raise_file_limit();
+    let data = config.data.clone();
+    let executor = open(&config).await?;
+    let plans = config.plans.load(config.project.as_deref(), executor.engine()).await?;
+    let failed = |error| Failure::of(format!("cannot listen on {}: {error}", config.listen));
+    let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let socket = recipe::bind(&data)
+        .inspect_err(|error| warn!(%error, "no socket in the store's folder: local commands use TCP"))
+        .ok();
+    let service = with_parts(service(&config, &executor, address)?, &config, plans.clone())?;
+    // Signals are handled before the address is announced, so that a signal right after it is not lost.
+    let stopped = stopped()?.shared();
+    let hangups = plans.as_ref().and_then(|_| plans::hangups());
+    announce(&config, &executor, address)?;
+    let local = async {
+        match socket {
+            Some(socket) => service.serve_local(socket, stopped.clone()).await.cut,
+            None => 0,
+        }
+    };
+    let all = async { tokio::join!(service.serve(listener, service.router(), stopped.clone()), local) };
+    let meanwhile = async {
+        meanwhile(reachable(address)).await;
+        std::future::pending::<()>().await;
+    };
+    let (served, cut) = tokio::select! {
+        served = all => served,
+        () = plans::reload_on(hangups, plans) => unreachable!("it never ends"),
+        () = service.count_engine_events() => unreachable!("it counts for as long as the server runs"),
+        () = meanwhile => unreachable!("it waits for the end"),
+    };
+    // The next owner replaces a socket that cannot be removed.
+    let _ = recipe::remove(&data);
+    executor.store().clone().close().await?;
+    match served.cut + cut {
+        0 => info!("shut down"),
+        cut => warn!(cut, "shut down, and cut connections with calls under way"),
     }
+    check_losses(&executor.store().stats().health, config.accept_loss)
+}
+
+/// The service with its runs, dataset jobs and plans.
+fn with_parts(service: Service, config: &ServeConfig, plans: Option<Plans>) -> Result<Service, Failure> {
+    let engine = service.executor().engine().clone();
+    let runs = open_runs(&config.data, &engine)?;
+    let jobs = config.datasets.open(&engine, &runs)?;
+    let service = service.with_runs(runs).with_datasets(jobs);
+    Ok(match plans {
+        Some(plans) => service.with_plans(plans),
+        None => service,
+    })
 }
 
 /// Opens the store.
@@ -190,7 +194,7 @@ fn service(config: &ServeConfig, executor: &Executor, address: SocketAddr) -> Re
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let console = format!("{scheme}://{}/", reachable(address));
     info!(token_file = %config.token_file.display(), %console, "requests need a token");
-    // The token is a secret: a log that is kept must not have it.
+    // The token is a secret, so it must not be in a log that is kept.
     if std::io::stderr().is_terminal() {
         out::note(&format!("console: {console}#token={}", tokens.local().as_str()));
     }
@@ -206,7 +210,7 @@ fn service(config: &ServeConfig, executor: &Executor, address: SocketAddr) -> Re
     }
 }
 
-/// Tells other commands and people where the server listens.
+/// Announces the address of the server to other commands and to people.
 fn announce(config: &ServeConfig, executor: &Executor, address: SocketAddr) -> Result<(), Failure> {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let local = format!("{scheme}://{}", reachable(address));
@@ -222,7 +226,7 @@ fn announce(config: &ServeConfig, executor: &Executor, address: SocketAddr) -> R
     Ok(())
 }
 
-/// Reads `--listen`. A host name may have several addresses, so `localhost` is the only one.
+/// Parses `--listen`. The only host name is `localhost`, because a host name may have several addresses.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let is_local = |host: &str| host.is_empty() || host.eq_ignore_ascii_case("localhost");
     let local = text.split_once(':').filter(|(host, _)| is_local(host));
@@ -236,7 +240,7 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Raises the limit of open files to as many as the process may have: each connection and each large upload is one.
+/// Raises the limit of open files to the maximum. Each connection and each large upload needs one.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -245,7 +249,7 @@ fn raise_file_limit() {
     }
 }
 
-/// Where this machine's own programs reach what listens everywhere.
+/// The address at which programs on this machine reach a server that listens on all addresses.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let mut reachable = address;
     if address.ip().is_unspecified() {
@@ -257,7 +261,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     reachable
 }
 
-/// Is over when the process is asked to end.
+/// Completes when the process is asked to end.
 pub(crate) fn stopped() -> Result<impl Future<Output = ()>, Failure> {
     let mut signals = Signals::listen()?;
     Ok(async move { signals.next().await })

@@ -4,14 +4,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// Hears Ctrl-C (SIGINT) and SIGTERM. From the first one made on, they do not end the process by themselves.
+/// Receives Ctrl-C (SIGINT) and SIGTERM. Once the first one exists, these signals no longer end the process by
+/// themselves.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    /// Begins to listen. Called inside of a runtime.
+    /// Starts to listen. Must be called inside a runtime.
     pub(crate) fn listen() -> Result<Signals, Failure> {
         let listen =
             |kind| signal(kind).map_err(|error| Failure::of(format!("signals cannot be heard: {error}")));
@@ -21,7 +22,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -2,13 +2,15 @@
 
 use std::io::{self, IsTerminal as _};
 
-/// A table: a head, and rows of as many cells.
+use anabranch_text::Plain;
+
+/// A table: a header, and rows with the same number of cells.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     widest: usize,
 }
 
-/// The widest a cell may be; what is longer is cut. An address is not.
+/// The most characters of a cell. Longer ones are cut; an address is not longer.
 const WIDEST: usize = 64;
 
 impl Table {
@@ -17,7 +19,7 @@ impl Table {
         Table { rows: vec![head.into_iter().map(Into::into).collect()], widest: WIDEST }
     }
 
-    /// The same table, whose cells are not cut unless they are for a terminal.
+    /// The same table, whose cells are cut only for a terminal.
     pub(crate) fn whole_in_pipes(mut self) -> Table {
         if !io::stdout().is_terminal() {
             self.widest = usize::MAX;
@@ -32,7 +34,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as text, each line behind so many spaces. Columns of numbers are flush right.
+    /// The table as text, with an indent. Columns of numbers are right-aligned.
     pub(crate) fn text(&self, indent: usize) -> String {
         let count = self.rows[0].len();
         let width =
@@ -65,12 +67,12 @@ fn push_line(text: &mut String, indent: usize, cells: &[String]) {
     text.push('\n');
 }
 
-/// A cell on one line, without what would move the cursor.
+/// A cell on one line, without control characters, because names may be untrusted.
 fn shown(cell: &str, widest: usize) -> String {
-    let clean = cell.chars().map(|character| if character.is_control() { ' ' } else { character });
-    match cell.char_indices().nth(widest) {
-        Some(_) => clean.take(widest - 1).chain(['…']).collect(),
-        None => clean.collect(),
+    let plain = Plain(cell).to_string();
+    match plain.char_indices().nth(widest) {
+        Some(_) => plain.chars().take(widest - 1).chain(['…']).collect(),
+        None => plain,
     }
 }
 
@@ -84,12 +86,12 @@ mod tests {
     fn numbers_are_flush_right() {
         let mut table = Table::new(["id", "name"]);
         table.row(["7", "a\tb"]);
-        table.row(["1000", ""]);
+        table.row(["1000", "\u{1b}[31m\u{202e}"]);
         expect![[r#"
               id  name
-            ----  ----
+            ----  ------------------
                7  a b
-            1000
+            1000  \u{1b}[31m\u{202e}
         "#]]
         .assert_eq(&table.text(0));
     }

@@ -1,4 +1,4 @@
-//! `anabranch token`: the tokens of a server beside the local one.
+//! `anabranch token`: the tokens of a server other than the local one.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -15,17 +15,18 @@ use crate::recipe::DataFolder;
 use crate::table::Table;
 
 const ADD_HELP: &str = "\
-stdout: the token, this once; its hash is stored. A running server knows it within a second.
+stdout: the token. It is shown only once: the server stores its hash. A running server accepts it
+within a second.
 
   anabranch token add ci --scope run
   anabranch token add dashboard --scope read --expires 30d
 
 Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.";
 
-/// What can be done with tokens.
+/// The commands for tokens.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Makes a token and prints it.
+    /// Creates a token and prints it.
     #[command(after_help = ADD_HELP)]
     Add(Add),
     /// Lists tokens.
@@ -36,15 +37,15 @@ pub(crate) enum Verb {
     Revoke(Revoke),
 }
 
-/// Makes a token.
+/// Creates a token.
 #[derive(Args)]
 pub(crate) struct Add {
     /// The name of the token, for lists and logs.
     name: String,
-    /// What it allows: read (look), run (run, compute, store), admin (everything).
+    /// The scope: read (look at everything), run (also run, compute and store), admin (everything).
     #[arg(long, default_value = "run", value_name = "SCOPE")]
     scope: Scope,
-    /// When it ends, from now: 12h, 30d. Never if not given.
+    /// How long the token is valid: 12h, 30d. It never expires if not given.
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Duration>,
     #[command(flatten)]
@@ -67,12 +68,12 @@ pub(crate) struct Revoke {
     data: DataFolder,
 }
 
-/// The file of tokens in the folder of a store.
+/// The token file in the folder of a store.
 pub(crate) fn file_in(data: &Path) -> PathBuf {
     data.join("tokens.toml")
 }
 
-/// A duration, with days as well.
+/// Parses a duration, also in days.
 fn lifetime(text: &str) -> Result<Duration, String> {
     let days = text.strip_suffix('d').and_then(|days| days.trim().parse::<u32>().ok());
     match days {
@@ -98,13 +99,13 @@ impl Verb {
     }
 }
 
-/// The file of tokens in a folder that must be there.
+/// The token file in the folder of a store, which must exist.
 fn file(data: &DataFolder) -> Result<PathBuf, Failure> {
     let folder = data.find();
     match folder.is_dir() {
         true => Ok(file_in(&folder)),
         false => Err(Failure::of(format!(
-            "there is no store in {}; `anabranch serve` makes one, --data DIR names another",
+            "there is no store in {}; `anabranch serve` creates one; --data DIR names another folder",
             folder.display()
         ))),
     }

@@ -1,4 +1,4 @@
-//! Waits for asynchronous work. It comes in a box, so that tokio's event loop is compiled once, not for each command.
+//! Waits for asynchronous work. The work is boxed, so that tokio's event loop is compiled once and not per command.
 
 use std::pin::Pin;
 
@@ -6,7 +6,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::failure::Failure;
 
-/// Work of a command.
+/// The work of a command.
 pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Does work on this thread.
@@ -19,7 +19,7 @@ pub(crate) fn on<T>(runtime: &Runtime, work: Work<'_, T>) -> T {
     runtime.block_on(work)
 }
 
-/// The result of a builder.
+/// The runtime of a builder.
 pub(crate) fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
     builder.enable_all().build().map_err(|error| Failure::of(format!("no event loop: {error}")))
 }

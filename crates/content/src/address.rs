@@ -19,8 +19,8 @@ use std::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address([u8; 32]);
 
-/// What a derivation is of: a constant sentence, unique in the world, that keeps one kind of derivation apart from
-/// all others.
+/// The domain of a derivation: a constant, globally unique sentence that separates one kind of derivation from all
+/// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context<'a>(pub &'a str);
 
@@ -102,7 +102,7 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Why a text is not an address.
+/// The reason why a text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// Too few or too many digits.
@@ -111,9 +111,9 @@ pub enum ParseError {
     /// Something else than a digit.
     #[error("{found:?} at place {place} of the address is not a hex digit")]
     Digit {
-        /// Which character, from 1.
+        /// The position of the character, from 1.
         place: usize,
-        /// What stands there.
+        /// The character there.
         found: char,
     },
 }

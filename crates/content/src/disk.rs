@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
 
-/// How to open a file.
+/// The mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
     /// Opens an existing file to read it.
@@ -177,7 +177,12 @@ impl File for std::fs::File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.sync_data()
+        self.sync_data()?;
+        // Otherwise writes would be acknowledged that nobody can ever read.
+        match self.metadata()?.nlink() {
+            0 => Err(io::Error::new(io::ErrorKind::NotFound, "it was removed while the store was in use")),
+            _ => Ok(()),
+        }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -189,7 +194,8 @@ impl File for std::fs::File {
     }
 }
 
-/// Reads only what the system has in memory. A file system that cannot tell answers as one that would wait.
+/// Reads only from the system's page cache. If the file system does not support this, the read fails as if it would
+/// block.
 #[cfg(target_os = "linux")]
 fn read_cached(file: &std::fs::File, into: &mut [u8], offset: u64) -> io::Result<usize> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};

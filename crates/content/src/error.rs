@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anabranch_text::size;
+
 use crate::Address;
 
 /// An error of the store. Cheap to clone: one failed write may fail many callers.
@@ -64,7 +66,7 @@ pub enum Error {
         known: u32,
     },
     /// The store has reached its quota.
-    #[error("the store holds {used} of its {quota} bytes; collect it, unpin something or raise the quota")]
+    #[error("the store uses {} of its quota of {}; collect it, unpin something or raise the quota", size::format(*.used), size::format(*.quota))]
     Quota {
         /// Bytes in use.
         used: u64,
@@ -181,11 +183,11 @@ fn target(expected: &Option<Address>) -> String {
     expected.map_or_else(|| "unset".to_owned(), |expected| format!("to {expected}"))
 }
 
-impl From<crate::io::Lost> for Error {
-    fn from(lost: crate::io::Lost) -> Error {
+impl From<crate::io::JobFailure> for Error {
+    fn from(lost: crate::io::JobFailure) -> Error {
         match lost {
-            crate::io::Lost::Closed => Error::Closed,
-            crate::io::Lost::Panicked(_) => Error::Panicked,
+            crate::io::JobFailure::Closed => Error::Closed,
+            crate::io::JobFailure::Panicked(_) => Error::Panicked,
         }
     }
 }

@@ -93,7 +93,7 @@ pub struct NameChange {
 
 /// When and why an item was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone {
+pub struct RemovalRecord {
     /// When it was removed.
     pub at: Time,
     /// The reason.

@@ -1,8 +1,8 @@
-//! Fixed-width fields, little endian: how records and index entries are laid out.
+//! Fixed-width fields, little endian: the layout of records and index entries.
 
 use crate::Address;
 
-/// Takes fields off the front of some bytes; nothing once they run out.
+/// Takes fields off the front of some bytes; `None` once they run out.
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Take<'a> {
@@ -16,7 +16,7 @@ impl<'a> Take<'a> {
         std::mem::take(&mut self.0)
     }
 
-    /// Nothing unless all has been taken.
+    /// `None` unless everything has been taken.
     pub(crate) fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
@@ -41,7 +41,7 @@ impl<'a> Take<'a> {
         self.array().map(Address::from_bytes)
     }
 
-    /// A count, then so many addresses. The count is believed only as far as there are bytes.
+    /// A count, then that many addresses. A count that exceeds the remaining bytes is an error.
     pub(crate) fn addresses(&mut self) -> Option<Vec<Address>> {
         let count = self.u32()? as usize;
         let bytes = self.bytes(count.checked_mul(32)?)?;
@@ -53,7 +53,7 @@ impl<'a> Take<'a> {
         )
     }
 
-    /// A length, then so much text.
+    /// A length, then a text of that many bytes.
     pub(crate) fn text(&mut self) -> Option<&'a str> {
         let len = self.u32()? as usize;
         str::from_utf8(self.bytes(len)?).ok()

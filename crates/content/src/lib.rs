@@ -71,8 +71,8 @@
 //! ```
 //!
 //! [`Store::derived`] does the put and the remember in one call that does not wait for the disk. A memo may outlive its
-//! output: if `get` answers `None`, compute the value again. A derivation can have an *alias*, a second address of
-//! another naming scheme ([`NewDerivation::alias`]). [`Store::alias`] answers the derivation that an alias leads to.
+//! output: if `get` returns `None`, compute the value again. A derivation can have an *alias*, a second address of
+//! another naming scheme ([`NewDerivation::alias`]). [`Store::alias`] returns the derivation that an alias leads to.
 //!
 //! # What survives what
 //!
@@ -124,7 +124,7 @@
 //! assert_eq!(*damaged.lock().unwrap(), [address]);
 //! assert_eq!(store.stats().health.lost, 1);
 //!
-//! store.put("all at sea", Class::Acknowledged).await?; // whoever has the bytes heals the store
+//! store.put("all at sea", Class::Acknowledged).await?; // putting the bytes again heals the store
 //! assert_eq!(store.get(&address).await?.unwrap(), "all at sea");
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
@@ -171,15 +171,15 @@ pub mod decoders;
 mod design_page {}
 
 pub use address::{Address, BuildAddress, Context, ParseError};
-pub use cache::{Admission, Cache, CacheStats, Mismatch, Refusal, Settings as CacheSettings, Verified};
+pub use cache::{Admission, Cache, CacheStats, Mismatch, Refusal, Settings as CacheSettings, VerifiedBytes};
 pub use canonical::{DecodeError, Fault, TooDeep, Value};
 pub use disk::{Disk, Entry, File, Folder, Open, Wait};
 pub use error::Error;
-pub use facts::{Class, Cost, Derivation, Gone, Memo, NameChange, RemovalReason, Time};
+pub use facts::{Class, Cost, Derivation, Memo, NameChange, RemovalReason, RemovalRecord, Time};
 pub use memory::Memory;
 pub use store::{
-    AddressStatus, Collect, Collected, Config, DroppedImport, DryRun, Event, Exported, Health, Holder,
-    Import, ImportRecord, Imported, ImportedName, Lease, ListedBlob, ListedDerivation, Listener, Lookup,
-    NewDerivation, NewMemo, Opened, Operation, Outcome, Put, Reader, RemovedItems, Root, RootSpace, Scope,
-    Scrub, Scrubbed, Space, Stats, Store, Unreadable, Usage, Writer,
+    AddressStatus, Collect, CollectReport, Config, DroppedImport, DryRun, Event, ExportReport, Health,
+    Holder, Import, ImportRecord, ImportReport, ImportedName, Lease, ListedBlob, ListedDerivation, Listener,
+    Lookup, NewDerivation, NewMemo, OpenReport, Operation, Outcome, Put, Reader, RemovedItems, Root,
+    RootSpace, Scope, Scrub, ScrubReport, Space, Stats, Store, Unreadable, Usage, Writer,
 };

@@ -4,7 +4,7 @@ use std::array;
 
 use crate::Address;
 
-/// How many shards there are.
+/// The number of shards.
 pub(crate) const SHARDS: usize = 64;
 
 /// 64 of something (usually a lock over a map), chosen by address.
@@ -50,8 +50,8 @@ static CHOICE: [u8; 1024] = {
     choice
 };
 
-/// How many of 1024 addresses a shard gets; they rise by equal factors from 1 to almost 2. A map doubles its room
-/// when it is full: shards of equal shares would all do so at about the same number of entries, and the memory per
-/// entry would jump to twice of what it was. With these shares they double one after another, and the memory per entry
-/// stays about the same.
+/// The share of each shard, out of 1024 addresses. The shares rise by equal factors from 1 to almost 2. A map doubles
+/// its capacity when it is full: with equal shares, all shards would do so at about the same number of entries, and the
+/// memory per entry would jump to twice its value. With these shares they double one after another, and the memory per
+/// entry stays about the same.
 const SHARES: [usize; 8] = [12, 13, 14, 15, 16, 18, 19, 21];

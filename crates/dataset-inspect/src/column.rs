@@ -5,7 +5,7 @@ use anabranch_dataset::output::type_name;
 use anabranch_value::Value;
 use serde::Serialize;
 
-use crate::sketch::{Distinct, Frequent, Numbers, Weighted, digest};
+use crate::sketch::{Distinct, Frequent, Numbers, WeightedNumbers, digest};
 
 /// The statistics of a column, or of a field of one.
 #[derive(Clone, Debug, Serialize)]
@@ -68,7 +68,7 @@ pub struct Distribution {
     pub histogram: Histogram,
 }
 
-/// How many numbers are in each of several intervals of the same width.
+/// The numbers of values in several intervals of the same width.
 #[derive(Clone, Debug, Serialize)]
 pub struct Histogram {
     pub from: f64,
@@ -90,9 +90,9 @@ const TOP: usize = 12;
 const BINS: usize = 24;
 /// Characters of a text that a frequent value keeps.
 const KEPT_CHARACTERS: usize = 200;
-/// Levels of structs that are looked into, so that the score of a judge is one of them.
+/// The levels of structs that are analysed, so that the score of a judge is included.
 const MAX_DEPTH: usize = 2;
-/// Fields of a struct that are looked into.
+/// The fields of a struct that are analysed.
 const MAX_FIELDS: usize = 32;
 
 /// Texts with at most this many different values are categories.
@@ -217,7 +217,7 @@ impl Collector {
         }
     }
 
-    /// A judge gives a score and its reasons under fixed names.
+    /// Whether the struct is a judge's: a score and its reasons under fixed names.
     fn is_judgement(&self) -> bool {
         let ColumnType::Struct(fields) = &self.column_type else { return false };
         fields.len() == 2
@@ -225,13 +225,13 @@ impl Collector {
     }
 
     /// The numbers of the column with their exact counts, if there are few different ones, such as scores.
-    fn counted_numbers(&self) -> Option<Weighted> {
+    fn counted_numbers(&self) -> Option<WeightedNumbers> {
         let numbers = self
             .frequent
             .all()
             .filter(|_| matches!(self.column_type, ColumnType::Int | ColumnType::Float))?;
         let finite = numbers.filter_map(|(value, count)| Some((value.as_number()?, *count)));
-        Some(Weighted::new(finite.filter(|(number, _)| number.is_finite()).collect()))
+        Some(WeightedNumbers::new(finite.filter(|(number, _)| number.is_finite()).collect()))
     }
 
     fn distribution(&self) -> Option<Distribution> {

@@ -17,7 +17,7 @@ pub use diff::{
 };
 pub use number::{grouped, money, percent, short};
 pub use report::{
-    ColumnSpent, ErrorExample, ErrorGroup, ErrorSummary, Estimated, GroupWritten, LimitPoint, ProgressPoint,
-    Report, Sample, Section, Spent, Timeline,
+    BuildSpend, ColumnSpent, ErrorExample, ErrorGroup, ErrorSummary, GroupWritten, LimitPoint,
+    PlanComparison, ProgressPoint, Report, Sample, Section, Timeline,
 };
 pub use why::{BuiltFrom, NotARow, RowPath, RowPlace, RowStory, StageStory, StepStory};

@@ -1,4 +1,4 @@
-//! The names of rows: a number, or the path of a row that was made out of another one.
+//! The names of rows: a number, or the path of a row that was made from another one.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -8,9 +8,9 @@ use anabranch_dataset::stages::{StepFate, read_fates};
 
 use crate::report::stage_folders;
 
-/// Rows that were made out of others have this bit.
+/// This bit is set for rows that were made from others.
 const MADE: u64 = 1 << 63;
-/// Rows that were made out of rows that were made, and so on, up to this depth.
+/// The maximum depth of rows that were made from rows that were made from others.
 const MAX_DEPTH: usize = 16;
 
 /// The parents of some rows, with the number of the item.

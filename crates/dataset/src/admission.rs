@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use crate::progress::Progress;
 
-/// A row group that is to be built.
+/// A row group to build.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupTask {
     pub(crate) group: u64,
-    /// Its place among the groups of this run.
+    /// Its index among the groups of this run.
     pub(crate) turn: u64,
     /// The positions of its rows.
     pub(crate) rows: Range<u64>,
@@ -16,7 +16,7 @@ pub(crate) struct GroupTask {
 
 /// Says which row group is next.
 pub(crate) struct Admission {
-    /// Groups that are due whatever happens.
+    /// The groups that are built in any case.
     due: Box<dyn Iterator<Item = (u64, Range<u64>)> + Send>,
     /// Groups that follow until enough rows are accepted.
     more: Option<MoreGroups>,
@@ -26,17 +26,17 @@ pub(crate) struct Admission {
 /// Row groups that are added until enough rows are accepted.
 #[derive(Clone, Debug)]
 pub(crate) struct MoreGroups {
-    /// Rows that are asked for.
+    /// The requested number of rows.
     pub(crate) wanted: u64,
-    /// The most rows that are generated.
+    /// The most rows to generate.
     pub(crate) most: u64,
     /// The most rows of a group.
     pub(crate) size: u64,
     pub(crate) next_group: u64,
     pub(crate) next_row: u64,
-    /// Rows of groups that have ended.
+    /// The accepted rows of groups that have ended.
     pub(crate) accepted: u64,
-    /// Candidates in groups under way.
+    /// The candidates in groups in progress.
     pub(crate) under_way: u64,
 }
 
@@ -54,7 +54,7 @@ impl Admission {
         Admission { more: Some(more), ..Admission::of(due) }
     }
 
-    /// True if another group may be due before one ends: what rows in flight come to changes the forecast.
+    /// True if another group may be due before one ends, because the outcomes of rows in flight change the forecast.
     pub(crate) fn forecasts(&self) -> bool {
         self.more.is_some()
     }
@@ -72,7 +72,7 @@ impl Admission {
         Some(GroupTask { group, turn: self.turns - 1, rows })
     }
 
-    /// A group has ended with so many rows.
+    /// Records the end of a group with this many rows.
     pub(crate) fn ended(&mut self, candidates: u64, rows: u64) {
         if let Some(more) = &mut self.more {
             more.under_way -= candidates;
@@ -115,7 +115,8 @@ impl MoreGroups {
 mod tests {
     use super::*;
 
-    /// Candidates and rows at the end, if every third candidate is accepted, with several groups under way at once.
+    /// The numbers of candidates and rows at the end, if every third candidate is accepted and several groups are in
+    /// progress.
     fn run(wanted: u64, size: u64, most: u64) -> (u64, u64) {
         let progress = Progress::new(wanted, []).accepting(most);
         let more = MoreGroups { wanted, most, size, next_group: 0, next_row: 0, accepted: 0, under_way: 0 };

@@ -1,4 +1,4 @@
-//! Models that custom code asks.
+//! Calls of models by custom code.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use anabranch_model::{ChatRequest, Message, Model as _};
 use anabranch_sampler::ColumnKey;
 use anabranch_value::Value;
 
-use crate::columns::{Known, ModelCall, model_fault};
+use crate::columns::{JournalKnowledge, ModelCall, model_fault};
 use crate::custom::{Ask, Question};
 use crate::fault::Fault;
 use crate::job;
@@ -53,7 +53,7 @@ impl Ask for ModelQuestions {
         let (model, engine, limits) = (call.model.clone(), self.engine.clone(), self.limits.clone());
         Box::pin(async move {
             let request = request?;
-            if model.known(&request) == Known::Perhaps
+            if model.known(&request) == JournalKnowledge::Perhaps
                 && let Ok(reply) = model.recorded().chat(request.clone()).await
             {
                 model.reused(1);

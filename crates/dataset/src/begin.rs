@@ -1,4 +1,4 @@
-//! The beginning of a build and of each of its stages: what an earlier build left, and what is to be done.
+//! The beginning of a build and of each of its stages: the results of an earlier build, and the remaining work.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(crate) struct Beginning {
     pub(crate) before: Option<Metadata>,
     /// Failed rows are tried again.
     pub(crate) is_retry: bool,
-    /// How often failed rows have been tried again on request, this time included.
+    /// The number of requested retries of failed rows, including this one.
     pub(crate) retry_rounds: u32,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn begin(options: &BuildOptions, inputs: &Inputs, stop: StopSwitch) -
     Ok(Beginning { folder, lock, journal, before, is_retry, retry_rounds })
 }
 
-/// The metadata of the build that this one continues; `None` if there is none.
+/// The metadata of the build that this one continues; `None` if there is no such build.
 fn earlier(path: &Path, inputs: &Inputs, rows: u64) -> Result<Option<Metadata>, Error> {
     let Some(before) = Metadata::read(path)? else {
         return match Folder::holds_dataset(path) {
@@ -87,19 +87,19 @@ pub(crate) struct FoundGroups {
 }
 
 /// The stage that groups are looked for.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedGroups<'a> {
     pub(crate) groups: Groups,
     /// It generates rows until enough are accepted.
     pub(crate) accepts: bool,
     pub(crate) inputs: &'a Inputs,
-    /// Of the rows that the stage starts from.
+    /// The digest of the rows that the stage starts from.
     pub(crate) input_digest: &'a str,
     pub(crate) is_retry: bool,
     pub(crate) has_journal: bool,
 }
 
 /// Finds the row groups of a stage that stay. All others are removed: their replies are in the journal. Blocks.
-pub(crate) fn find_groups(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
+pub(crate) fn find_groups(folder: &Folder, wanted: &WantedGroups<'_>) -> Result<FoundGroups, Error> {
     let before = Metadata::read(folder.path())?;
     let is_same =
         |before: &&Metadata| before.inputs == *wanted.inputs && before.input_digest == wanted.input_digest;
@@ -115,7 +115,7 @@ pub(crate) fn find_groups(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundG
 }
 
 /// Looks for the row groups of a stage that would stay, and removes nothing. Blocks.
-pub(crate) fn look_at_groups(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, FileError> {
+pub(crate) fn look_at_groups(folder: &Folder, wanted: &WantedGroups<'_>) -> Result<FoundGroups, FileError> {
     Ok(match wanted.accepts {
         true => groups_in_order(folder, wanted)?.0,
         false => groups_of_size(folder, wanted)?.0,
@@ -123,7 +123,7 @@ pub(crate) fn look_at_groups(folder: &Folder, wanted: &Wanted<'_>) -> Result<Fou
 }
 
 /// Finds the groups of fixed size that stay.
-fn survey(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
+fn survey(folder: &Folder, wanted: &WantedGroups<'_>) -> Result<FoundGroups, Error> {
     let (found, same_rows) = groups_of_size(folder, wanted)?;
     let files = folder.row_files()?.len();
     if files > same_rows.len() && !wanted.has_journal {
@@ -138,7 +138,7 @@ fn survey(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
 }
 
 /// The groups of fixed size that stay, and the numbers of those that were built for the same rows.
-fn groups_of_size(folder: &Folder, wanted: &Wanted<'_>) -> Result<(FoundGroups, Vec<u64>), FileError> {
+fn groups_of_size(folder: &Folder, wanted: &WantedGroups<'_>) -> Result<(FoundGroups, Vec<u64>), FileError> {
     let (mut kept, mut parts, mut same_rows) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for group in 0..wanted.groups.count() {
         let Some(found) = folder.group(group)? else { continue };
@@ -156,14 +156,14 @@ fn groups_of_size(folder: &Folder, wanted: &Wanted<'_>) -> Result<(FoundGroups, 
 }
 
 /// Finds the groups that follow each other without a gap. Their sizes were chosen as they began.
-fn in_order(folder: &Folder, wanted: &Wanted<'_>) -> Result<FoundGroups, Error> {
+fn in_order(folder: &Folder, wanted: &WantedGroups<'_>) -> Result<FoundGroups, Error> {
     let (found, groups) = groups_in_order(folder, wanted)?;
     folder.remove_groups(|group| group < groups)?;
     Ok(found)
 }
 
 /// The groups that follow each other, and their number.
-fn groups_in_order(folder: &Folder, wanted: &Wanted<'_>) -> Result<(FoundGroups, u64), FileError> {
+fn groups_in_order(folder: &Folder, wanted: &WantedGroups<'_>) -> Result<(FoundGroups, u64), FileError> {
     let mut found = FoundGroups::default();
     let mut next_row = 0;
     let mut groups = 0;

@@ -61,21 +61,21 @@ impl fmt::Display for Cap {
 /// Counts the calls of a build against its budget. Clones share it. Without a budget it costs a load per call.
 #[derive(Clone, Default)]
 pub(crate) struct Meter {
-    shared: Arc<OnceLock<Limited>>,
+    shared: Arc<OnceLock<BudgetMeter>>,
     /// Custom columns ask models: their questions are not withheld, because the cell would fail.
     has_questions: Arc<AtomicBool>,
 }
 
 /// The meter of a build that has a budget.
-struct Limited {
+struct BudgetMeter {
     budget: Budget,
     stop: StopSwitch,
-    spent: Mutex<Spent>,
+    spent: Mutex<MeteredSpend>,
 }
 
 /// The spend of all runs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spent {
+pub(crate) struct MeteredSpend {
     pub(crate) answered: u64,
     pub(crate) in_flight: u64,
     pub(crate) tokens: u64,
@@ -88,20 +88,20 @@ pub(crate) enum Pass {
     /// Its calls are counted and never withheld.
     #[default]
     Free,
-    /// True once the conversation has made a call.
+    /// The flag is true once the conversation has made a call.
     Conversation(Arc<AtomicBool>),
 }
 
 /// A call in flight, as the meter counts it.
-pub(crate) struct MeteredCall<'m>(Option<&'m Limited>);
+pub(crate) struct MeteredCall<'m>(Option<&'m BudgetMeter>);
 
 impl Meter {
     /// Sets the budget of a build that has spent this much before.
-    pub(crate) fn begin(&self, budget: Budget, spent: Spent, stop: StopSwitch) {
+    pub(crate) fn begin(&self, budget: Budget, spent: MeteredSpend, stop: StopSwitch) {
         if budget == (Budget { deadline: budget.deadline, ..Budget::default() }) {
             return;
         }
-        let limited = Limited { budget, stop, spent: Mutex::new(spent) };
+        let limited = BudgetMeter { budget, stop, spent: Mutex::new(spent) };
         if self.has_questions.load(Relaxed)
             && let Some(cap) = limited.reached(&spent)
         {
@@ -123,7 +123,7 @@ impl Meter {
         }
     }
 
-    /// Asks for a call. The first call of a conversation is withheld if the budget has no room for it; then the build
+    /// Requests a call. The first call of a conversation is withheld if the budget has no room for it. The build then
     /// stops.
     pub(crate) fn begin_call(&self, pass: &Pass) -> Result<MeteredCall<'_>, Error> {
         let Some(limited) = self.shared.get() else { return Ok(MeteredCall(None)) };
@@ -147,13 +147,13 @@ impl Meter {
     }
 }
 
-impl Limited {
-    fn lock(&self) -> MutexGuard<'_, Spent> {
+impl BudgetMeter {
+    fn lock(&self) -> MutexGuard<'_, MeteredSpend> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The part of the budget that has no room for another call. Calls in flight count as much as the mean call.
-    fn reached(&self, spent: &Spent) -> Option<Cap> {
+    fn reached(&self, spent: &MeteredSpend) -> Option<Cap> {
         let Budget { max_calls, max_tokens, max_cost, .. } = self.budget;
         let means = spent.in_flight as f64 / spent.answered.max(1) as f64;
         let calls = max_calls.filter(|most| spent.answered + spent.in_flight >= *most).map(Cap::Calls);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use report::{BuildReport, MAX_ERRORS, Preview};
 use stage::StageHome;
-pub(crate) use stage::{Compiled, StageBuild, StagePlace};
+pub(crate) use stage::{CompiledStage, StageBuild, StagePlace};
 
 use crate::begin::{Beginning, begin};
 use crate::dataset::{BuildOptions, Dataset};
@@ -25,7 +25,7 @@ use crate::stop::StopReason;
 /// A build that was set up: its counters can be read while it runs.
 pub struct Build {
     dataset: Arc<Dataset>,
-    /// The stage under way.
+    /// The current stage.
     current: Mutex<Arc<StageBuild>>,
     /// `None` for rows in memory.
     home: Option<Home>,
@@ -42,7 +42,7 @@ struct Home {
 impl Build {
     /// A build that keeps its rows in memory.
     pub(crate) fn in_memory(dataset: Dataset, rows: u64) -> Result<Build, Error> {
-        Compiled::check(&dataset)?;
+        CompiledStage::check(&dataset)?;
         let dataset = Arc::new(dataset);
         let first = StageBuild::new(&dataset, StagePlace { asked: rows, ..StagePlace::default() }, None)?;
         Ok(Build { dataset, current: Mutex::new(Arc::new(first)), home: None })
@@ -50,7 +50,7 @@ impl Build {
 
     /// A build into a folder.
     pub(crate) async fn into_folder(mut dataset: Dataset, options: BuildOptions) -> Result<Build, Error> {
-        let columns = Compiled::check(&dataset)?;
+        let columns = CompiledStage::check(&dataset)?;
         dataset.inputs.insert("columns".to_owned(), columns);
         let (asked, budget) = (options.rows, options.budget);
         dataset.spend.check(&budget)?;
@@ -97,12 +97,12 @@ impl Build {
         self.home.as_ref().is_some_and(|home| home.done.is_some())
     }
 
-    /// The counters of the stage under way.
+    /// The counters of the current stage.
     pub fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.stage().shared.progress)
     }
 
-    /// The stage under way; `None` if there is only one.
+    /// The current stage; `None` if there is only one.
     pub fn stage_view(&self) -> Option<StageView> {
         self.stage().view()
     }
@@ -122,7 +122,7 @@ impl Build {
         self.dataset.spend.models_of_run()
     }
 
-    /// Ends the build early: what is in flight is finished and saved, and [`Build::run`] returns.
+    /// Stops the build early: calls in flight finish and are saved, and [`Build::run`] returns.
     pub fn stop(&self) {
         self.dataset.stop.stop(StopReason::Asked);
     }
@@ -215,7 +215,7 @@ impl Build {
 }
 
 impl BuildReport {
-    /// The report of a build whose stages so far came to this one.
+    /// The report of all stages up to the next one.
     fn followed_by(self, next: BuildReport) -> BuildReport {
         let mut errors = self.errors;
         errors.extend(next.errors);

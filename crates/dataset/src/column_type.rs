@@ -81,7 +81,7 @@ fn fit_struct(fields: &[(String, ColumnType)], map: &Map) -> Result<Value, Strin
     fields.iter().map(field).collect::<Result<Map, String>>().map(Value::from)
 }
 
-/// How deep a schema is followed.
+/// The maximum depth at which a schema is followed.
 const MAX_DEPTH: usize = 20;
 
 fn schema_type(root: &Value, schema: &Value, depth: usize) -> ColumnType {

@@ -65,9 +65,9 @@ pub struct Dataset {
     /// At least one.
     pub(crate) stages: Vec<StageSpec>,
     pub(crate) processors: Vec<Arc<dyn Processor>>,
-    /// The columns of the rows in order; those that are not named here follow.
+    /// The order of the columns. Columns that are not named here follow.
     pub(crate) order: Vec<String>,
-    /// The columns that are written apart.
+    /// The columns that are written to separate files.
     pub(crate) dropped: Vec<String>,
     pub(crate) run: RunOptions,
     pub(crate) seed: u64,
@@ -114,14 +114,14 @@ pub struct BuildOptions {
     pub replace: bool,
     /// Tries the failed rows of the earlier build again.
     pub retry_failed: bool,
-    /// Where paid replies are recorded.
+    /// The location of the journal of paid replies.
     pub journal: JournalPlace,
-    /// The most that the build may spend.
+    /// The spending limits of the build.
     pub budget: Budget,
 }
 
 impl BuildOptions {
-    /// The folder of the journal; `None` if there is none.
+    /// The folder of the journal; `None` if there is no journal.
     pub(crate) fn journal_folder(&self) -> Option<PathBuf> {
         match &self.journal {
             JournalPlace::Nowhere => None,
@@ -131,22 +131,22 @@ impl BuildOptions {
     }
 }
 
-/// How the cells of a column are scheduled, and what becomes of those that fail.
+/// The scheduling of a column's cells, and the handling of their failures.
 #[derive(Clone, Debug)]
 pub struct ColumnSettings {
-    /// When a cell is skipped. Default: never.
+    /// The condition under which a cell is skipped. Default: never.
     pub skip: Option<Skip>,
-    /// Skipped as well if a column that it reads was skipped. Default: yes.
+    /// Whether a cell is also skipped if a column that it reads was skipped. Default: yes.
     pub propagate_skip: bool,
     /// Default: the row is dropped.
     pub on_error: OnRowError,
     /// A limit of [`Dataset::limits`] that each cell counts against. Default: none.
     pub limit: Option<LimitKey>,
-    /// How often a cell is retried after a transient failure. Default: not at all.
+    /// The retries of a cell after transient failures. Default: none.
     pub retry: Option<Retry>,
-    /// The longest time for one try. Default: none.
+    /// The time limit of one attempt. Default: none.
     pub timeout: Option<Duration>,
-    /// Runs before the processors that see a row group first, as samplers and seeds do. Default: no.
+    /// Whether it runs before the processors that see a row group first, like samplers and seeds. Default: no.
     pub is_initial: bool,
     /// The aliases of the models that its cells ask, for plans and reports. Default: none.
     pub models: Vec<String>,
@@ -250,7 +250,7 @@ impl Dataset {
         self.watches_cells = true;
     }
 
-    /// How the build runs.
+    /// The options of the build run.
     pub fn run_options(&mut self) -> &mut RunOptions {
         &mut self.run
     }

@@ -1,4 +1,4 @@
-//! Why a build did not end well.
+//! The errors of builds.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::inputs::ColumnEdits;
 use crate::journal;
 use crate::output::FileError;
 
-/// Why a build did not end well.
+/// The error of a build.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The configuration is wrong.
     #[error("the configuration has {} errors", .0.errors.len())]
     Config(Problems),
-    /// A cell failed in a column that ends the build with it (`on_error: fail_run`).
+    /// A cell failed in a column whose failures end the build (`on_error: fail_run`).
     #[error("column `{column}`{}: {failure}", .row.map_or_else(String::new, |row| format!(", row {row}")))]
     Column { column: String, row: Option<u64>, failure: String },
     /// A processor failed.
@@ -32,7 +32,7 @@ pub enum Error {
         /// The edits of the columns.
         columns: Box<ColumnEdits>,
     },
-    /// The folder holds more rows than are asked for.
+    /// The folder holds more rows than requested.
     #[error("{} holds a build of {rows} rows, which is more than asked for", path.display())]
     FewerRows { path: PathBuf, rows: u64 },
     /// The journal of paid replies failed.

@@ -1,11 +1,11 @@
-//! Why a cell has no value.
+//! The fault of a cell.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use anabranch_engine::retry::{Classified, Severity};
 
-/// Why a cell has no value.
+/// The reason why a cell has no value.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// The class of the error in the errors table: a short lower-case word such as `template`, `timeout`,
@@ -14,7 +14,7 @@ pub struct Fault {
     pub message: String,
     /// Whether a retry may help.
     pub severity: Severity,
-    /// Calls or tries that were made, at least 1.
+    /// The number of calls or attempts that were made, at least 1.
     pub attempts: u32,
     /// The column that failed, for a generator that fills several. Default: its first one.
     pub column: Option<String>,

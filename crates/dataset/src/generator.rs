@@ -1,8 +1,8 @@
 //! The contract of column generators.
 //!
-//! A generator fills one or more columns. It declares which columns it reads and fills, whether it works on one row or on a
-//! whole row group, and whether it has state. The scheduler does the rest: it calls the generator as soon as the cells
-//! that it reads are there, evaluates skip conditions, drops rows, and retries transient faults.
+//! A generator fills one or more columns. It declares which columns it reads and fills, whether it works on one row or
+//! on a whole row group, and whether it has state. The scheduler does the rest: it calls the generator as soon as the
+//! cells that it reads are filled, evaluates skip conditions, drops rows, and retries transient faults.
 
 use anabranch_engine::workload::BoxFuture;
 use anabranch_engine::{Check, Cost};
@@ -10,7 +10,7 @@ use anabranch_value::Value;
 use smallvec::SmallVec;
 
 use crate::column_type::ColumnType;
-use crate::dry::Foreseen;
+use crate::dry::ForeseenRow;
 use crate::fault::Fault;
 
 /// Fills columns.
@@ -28,7 +28,7 @@ pub trait Generator: Send + Sync + 'static {
     }
 
     /// Prepares the call that fills one row, or fills it without one: at once, or as a future. Called for [`Grain::Call`].
-    fn prepare(&self, row: Row<'_>) -> Work<Prepared> {
+    fn prepare(&self, row: Row<'_>) -> Work<PreparedRow> {
         let _ = row;
         Work::Ready(Err(Fault::permanent(
             "internal",
@@ -37,11 +37,11 @@ pub trait Generator: Send + Sync + 'static {
     }
 
     /// Looks the calls of one row up without making any. Called for [`Grain::Call`] in dry runs.
-    fn foresee(&self, row: Row<'_>) -> Work<Foreseen> {
+    fn foresee(&self, row: Row<'_>) -> Work<ForeseenRow> {
         match self.prepare(row) {
-            Work::Ready(prepared) => Work::Ready(prepared.map(Foreseen::from)),
-            Work::Future(prepared) => Work::future(async move { prepared.await.map(Foreseen::from) }),
-            Work::Job(..) | Work::Blocking(_) => Work::Ready(Ok(Foreseen::lacking())),
+            Work::Ready(prepared) => Work::Ready(prepared.map(ForeseenRow::from)),
+            Work::Future(prepared) => Work::future(async move { prepared.await.map(ForeseenRow::from) }),
+            Work::Job(..) | Work::Blocking(_) => Work::Ready(Ok(ForeseenRow::lacking())),
         }
     }
 
@@ -71,10 +71,10 @@ pub struct Contract {
 /// The unit of work of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
-    /// One row: starts as soon as the row's inputs are there.
+    /// One row. It starts as soon as the row's inputs are filled.
     Cell,
-    /// One row, in two parts: what can be done without a call, and the call. Only the call counts against the column's
-    /// limit and is retried.
+    /// One row, in two parts: the preparation, which needs no call, and the call. Only the call counts against the
+    /// column's limit and is retried.
     Call,
     /// One row group: starts when all rows of the group have its inputs or were dropped.
     Batch,
@@ -91,7 +91,7 @@ pub struct Output {
 pub type Cells = SmallVec<[Value; 1]>;
 
 /// A row that is prepared.
-pub enum Prepared {
+pub enum PreparedRow {
     /// The row needs no call.
     Cells(Cells),
     /// The row needs this call.
@@ -143,13 +143,13 @@ pub struct Rows {
     pub columns: Vec<Vec<Value>>,
 }
 
-/// How a generator does its work: at once, asynchronously, on the CPU pool, or on the pool for blocking calls.
+/// The work of a generator: done immediately, asynchronous, on the CPU pool, or on the pool for blocking calls.
 pub enum Work<T> {
-    /// Done already: for cheap work.
+    /// Already done, for cheap work.
     Ready(Result<T, Fault>),
     /// An asynchronous call.
     Future(BoxFuture<T, Fault>),
-    /// CPU work. Long work asks its check between parts and returns early when told to stop.
+    /// CPU work. Long work polls its check between parts, and returns early when it should stop.
     Job(BoxWork<T>, Cost),
     /// A call that blocks its thread.
     Blocking(BoxWork<T>),

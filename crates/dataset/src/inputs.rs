@@ -9,13 +9,13 @@ use crate::config::{ColumnKind, WorkerConfig};
 use crate::dataset::Dataset;
 use crate::models::Models;
 use crate::output::Metadata;
-use crate::setup::Loaded;
+use crate::setup::LoadedConfig;
 
 /// Digests by the names of the inputs.
 pub(crate) type Inputs = BTreeMap<String, String>;
 
 /// The inputs of a configuration.
-pub(crate) fn of(loaded: &Loaded, calls: &Models) -> Inputs {
+pub(crate) fn of(loaded: &LoadedConfig, calls: &Models) -> Inputs {
     let config = &loaded.config;
     let run = &config.run;
     let turns = (run.max_conversation_correction_steps, run.max_conversation_restarts);
@@ -62,7 +62,7 @@ pub(crate) fn digest(inputs: &Inputs) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Begins the name of an input that is one column's definition.
+/// The prefix of the name of an input that is one column's definition.
 const COLUMN: &str = "column ";
 
 /// The names of the inputs that differ, but for the definitions of single columns, and the edits of those.
@@ -90,7 +90,7 @@ pub struct ColumnEdits {
     /// The old name and the new one of each column that is otherwise the same.
     pub renamed: Vec<(String, String)>,
     pub edited: Vec<String>,
-    /// True if the dataset is of an earlier version, which did not tell its columns' definitions.
+    /// True if the dataset is of an earlier version, which did not record its columns' definitions.
     pub unknown: bool,
 }
 

@@ -38,14 +38,14 @@ mod setup;
 
 pub use budget::{Budget, Cap};
 pub use build::{Build, BuildReport, MAX_ERRORS, Preview};
-pub use cells::{CELLS_MOST, CellPhase};
+pub use cells::{CELLS_MOST, CellChanges, CellPhase, ChangedRows};
 pub use column_type::ColumnType;
 pub use config::Config;
 pub use dataset::{BuildOptions, ColumnSettings, Dataset};
 pub use dry::{
-    Answer, Asked, CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, Foreseen, ForeseenCall,
-    ForeseenOutcome, InDryRun, LedgerLine, ModelFacts, RecordedCall, RecordedSum, RequestSizes, RowTrace,
-    TracedCell, ValueSizes,
+    Answer, CallRequest, CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, ForeseenCall,
+    ForeseenOutcome, ForeseenRow, InDryRun, LedgerLine, ModelFacts, RecordedCall, RecordedSum, RequestSizes,
+    RowTrace, TracedCell, ValueSizes,
 };
 pub use error::Error;
 pub use errors::RowError;
@@ -59,5 +59,5 @@ pub use models::{FindModel, ModelSource};
 #[doc(inline)]
 pub use processor::Processor;
 pub use progress::{AcceptSnapshot, ColumnSnapshot, Progress, Snapshot};
-pub use setup::{Loaded, Sources};
+pub use setup::{LoadedConfig, Sources};
 pub use stop::{ErrorRate, StopReason};

@@ -86,7 +86,7 @@ impl Models {
         Ok(Models { by_alias, tasks })
     }
 
-    /// A digest of all that decides about the replies of the models, beside the requests.
+    /// A digest of everything besides the requests that decides about the replies of the models.
     pub(crate) fn digest(&self, config: &Config) -> String {
         let mut aliases: Vec<(&String, &ModelCall)> = self.by_alias.iter().collect();
         aliases.sort_by_key(|(alias, _)| *alias);

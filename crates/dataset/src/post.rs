@@ -16,12 +16,12 @@ pub trait Post: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct PostReply {
     pub status: u16,
-    /// The pause that the server asks for.
+    /// The pause that the server requests.
     pub retry_after: Option<Duration>,
     pub body: Vec<u8>,
 }
 
-/// Why there is no reply.
+/// The reason why there is no reply.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct PostError {

@@ -11,7 +11,7 @@ pub trait Processor: Send + Sync + 'static {
     /// The name in the configuration.
     fn name(&self) -> &str;
 
-    /// When it is called.
+    /// The points at which it is called.
     fn points(&self) -> Points;
 
     /// The columns that [`before_batch`](Self::before_batch) adds, so that others can read them.
@@ -19,7 +19,7 @@ pub trait Processor: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Called when the columns from samplers and seeds are there, before all others. May add and remove rows.
+    /// Called when the columns from samplers and seeds are filled, before all others. May add and remove rows.
     fn before_batch(&self, table: Table) -> Result<Table, Fault> {
         Ok(table)
     }
@@ -29,7 +29,7 @@ pub trait Processor: Send + Sync + 'static {
         Ok(table)
     }
 
-    /// A table that is written beside the rows of a complete group, in a folder with the processor's name.
+    /// An additional table of a complete group, which is written to a folder with the processor's name.
     fn extract(&self, table: &Table) -> Result<Option<Table>, Fault> {
         let _ = table;
         Ok(None)
@@ -41,7 +41,7 @@ pub trait Processor: Send + Sync + 'static {
     }
 }
 
-/// When a processor is called.
+/// The points at which a processor is called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Points {
     pub before_batch: bool,

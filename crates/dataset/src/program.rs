@@ -1,4 +1,4 @@
-//! A dataset as tasks with numbered columns: what is left of a configuration when a build starts.
+//! A dataset as tasks with numbered columns: the form of a configuration that a build runs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -98,12 +98,12 @@ impl Task {
 }
 
 impl Program {
-    /// Numbers the columns and orders the tasks. `given` are the columns that no task fills: those of the stage before, and
-    /// those that processors add between the initial tasks and the others. `split` makes two phases.
+    /// Numbers the columns and orders the tasks. `given` are the columns that no task fills: those of the previous
+    /// stage, and those that processors add between the initial tasks and the others. `split` makes two phases.
     pub(crate) fn new(specs: Vec<TaskSpec>, given: &[Output], split: bool) -> Result<Program, String> {
         let mut columns: Vec<ProgramColumn> = Vec::new();
         let mut numbers: HashMap<String, usize> = HashMap::new();
-        // The task that fills each column; none for columns of processors.
+        // The task that fills each column; `None` for columns of processors.
         let mut producers: Vec<Option<usize>> = Vec::new();
         let outputs = specs.iter().enumerate();
         let outputs = outputs.flat_map(|(task, spec)| {
@@ -247,7 +247,7 @@ fn phases(tasks: Vec<(bool, Task)>, producers: &[Option<usize>], split: bool) ->
     Ok(phases.map(|tasks| Phase { layout: Layout::new(&tasks), tasks }).collect())
 }
 
-/// Whose turn it is at a stateful generator: row groups come in order.
+/// The current turn at a stateful generator. Row groups take turns in order.
 #[derive(Clone)]
 pub(crate) struct Turns(Arc<watch::Sender<u64>>);
 

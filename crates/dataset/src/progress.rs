@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{CellPhase, CellStates};
+use crate::cells::{CellChanges, CellPhase, CellStates};
 use crate::errors::RowError;
 use crate::fault::Fault;
 
-/// Counters of a build under way, read by whoever shows progress.
+/// The counters of a running build, for displays of progress.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: u64,
@@ -20,7 +20,7 @@ pub struct Progress {
     accept: Option<AcceptCounters>,
     columns: Vec<ColumnCounters>,
     errors: Mutex<BTreeMap<String, u64>>,
-    /// Empty unless somebody watches the cells.
+    /// Empty unless the cells are watched.
     cells: CellStates,
 }
 
@@ -101,10 +101,21 @@ impl Progress {
         Progress { cells, ..self }
     }
 
-    /// The states of the cells of some rows: one byte per cell, row by row, as [`CellPhase`] numbers them. `None` if
-    /// nobody asked for them ([`Dataset::watch_cells`](crate::Dataset::watch_cells)), or if they are too many.
+    /// The states of the cells of some rows: one byte per cell, row by row, with the numbers of [`CellPhase`]. `None`
+    /// if they were not requested ([`Dataset::watch_cells`](crate::Dataset::watch_cells)), or if there are too many.
     pub fn cells(&self, rows: std::ops::Range<u64>) -> Option<Vec<u8>> {
         self.cells.read(rows)
+    }
+
+    /// The number of rows, and of columns that are generated.
+    pub fn shape(&self) -> (u64, usize) {
+        (self.rows, self.columns.len())
+    }
+
+    /// The cells that changed since the last call, in at most `most` runs of equal states. `None` as with
+    /// [`cells`](Progress::cells). Each change is reported to one caller.
+    pub fn take_cell_changes(&self, most: usize) -> Option<CellChanges> {
+        self.cells.take_changes(most)
     }
 
     pub(crate) fn cell(&self, row: u64, task: usize, phase: CellPhase) {
@@ -133,7 +144,7 @@ impl Progress {
         *errors.entry(fault.class.clone().into_owned()).or_default() += 1;
     }
 
-    /// Counts rows that are accepted or not, of which at most so many are generated.
+    /// Counts accepted and rejected rows, of which at most `most` are generated.
     pub(crate) fn accepting(self, most: u64) -> Progress {
         Progress { accept: Some(AcceptCounters { most, ..AcceptCounters::default() }), ..self }
     }

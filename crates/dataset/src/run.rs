@@ -1,4 +1,4 @@
-//! Runs the row groups of a program: several at a time, each on a task of its own.
+//! Runs the row groups of a program: several at a time, each on its own task.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -46,14 +46,14 @@ pub(crate) struct Shared {
     pub(crate) preserve_dropped: bool,
     pub(crate) tasks_in_flight: usize,
     pub(crate) seed: u64,
-    /// When this run of the build began.
+    /// The start of this run of the build.
     pub(crate) started: Instant,
     /// The time of the build's earlier runs.
     pub(crate) ran_before: Duration,
-    /// `None`: rows stay in memory.
+    /// `None` if the rows stay in memory.
     pub(crate) folder: Option<Folder>,
     pub(crate) journal: Option<Journal>,
-    /// Recorded replies may take the place of calls.
+    /// Whether recorded replies may replace calls.
     pub(crate) has_replies: bool,
     pub(crate) stop: StopSwitch,
     /// Set in a dry run, which pays for nothing and writes nothing.
@@ -97,8 +97,8 @@ impl Groups {
 /// The time between two looks at the forecast of accepted rows.
 const FORECAST_EVERY: Duration = Duration::from_millis(250);
 
-/// Runs row groups, so many at once. `ended` is called with each as it ends: a slow group keeps no other from starting.
-/// Once the build is stopped, no further group starts.
+/// Runs row groups, `at_once` at a time. `ended` is called with each as it ends, so a slow group does not keep others
+/// from starting. Once the build is stopped, no further group starts.
 pub(crate) async fn run_groups(
     shared: &Arc<Shared>,
     mut admission: Admission,
@@ -134,12 +134,12 @@ pub(crate) async fn run_groups(
     }
 }
 
-/// Starts a row group on a task of its own, so that groups use several cores. Dropping the future stops it.
+/// Starts a row group on its own task, so that groups use several cores. Dropping the future stops it.
 fn spawn(shared: &Arc<Shared>, task: GroupTask) -> impl Future<Output = Result<GroupEnd, Error>> + use<> {
     let (sender, receiver) = oneshot::channel();
     let own = Arc::clone(shared);
     let running = shared.engine.tasks().spawn(Box::pin(async move {
-        // Nobody waits if the build ended meanwhile.
+        // The receiver is gone if the build has ended in the meantime.
         let _ = sender.send(run_group(&own, task).await);
     }));
     async move {
@@ -277,7 +277,7 @@ async fn run_phase(shared: &Arc<Shared>, number: usize, rows: GroupRows) -> Resu
     Ok(GroupRows { task, values, errors, rejected, unfinished })
 }
 
-/// Lets processors change a group before its main columns: they see the rows that are there, and may add and remove some.
+/// Lets processors change a group before its main columns. They see the existing rows, and may add and remove some.
 async fn before_batch(shared: &Arc<Shared>, group: u64, mut values: RowValues) -> Result<RowValues, Error> {
     let columns: Vec<usize> = (0..shared.program.columns.len()).collect();
     let table = take_table(shared, &mut values, &columns);
@@ -294,7 +294,7 @@ async fn before_batch(shared: &Arc<Shared>, group: u64, mut values: RowValues) -
     restore(shared, group, table)
 }
 
-/// A changed table as the values of a group, with a number for each row that was added.
+/// Converts a changed table to the values of a group, and numbers the rows that were added.
 fn restore(shared: &Shared, group: u64, table: Table) -> Result<RowValues, Error> {
     let added = (0..).map(|number| ADDED_ROWS | group << 24 | number);
     let ids: Vec<u64> = table.ids.iter().zip(added).map(|(id, added)| id.unwrap_or(added)).collect();

@@ -29,7 +29,7 @@ use crate::seed::Seed;
 use crate::spend::Spend;
 use crate::validation::{self, Services, Tools};
 
-/// Where a dataset is described.
+/// The files that describe a dataset.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// The configuration.
@@ -40,14 +40,14 @@ pub struct Sources {
     pub run: Option<PathBuf>,
     /// Seeds all random values. The same seed gives the same samples and prompts.
     pub seed: u64,
-    /// The folders that seeds may be read from, for configurations of people who may not read other files. Relative
-    /// paths start at the first. Default: any file.
+    /// The folders that seeds may be read from, for configurations by users who may not read other files. Relative
+    /// paths start at the first one. Default: any file.
     pub seed_folders: Option<Vec<PathBuf>>,
 }
 
 /// A configuration with its seed opened.
 #[derive(Clone)]
-pub struct Loaded {
+pub struct LoadedConfig {
     pub config: Config,
     pub warnings: Vec<Problem>,
     pub(crate) seed_rows: Option<Arc<Seed>>,
@@ -56,9 +56,9 @@ pub struct Loaded {
     pub(crate) folder: PathBuf,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Reads and checks a configuration, and opens its seed. Blocks.
-    pub fn read(sources: &Sources) -> Result<Loaded, Problems> {
+    pub fn read(sources: &Sources) -> Result<LoadedConfig, Problems> {
         let text = read_file(&sources.config)?;
         let file = |path: &Option<PathBuf>| -> Result<Option<(String, String)>, Problems> {
             path.as_ref().map(|path| Ok((path.display().to_string(), read_file(path)?))).transpose()
@@ -88,7 +88,7 @@ impl Loaded {
             environment: Some(&environment),
         };
         let (config, warnings) = Config::parse(&sources.config.display().to_string(), &text, &mut setting)?;
-        Ok(Loaded { config, warnings, seed_rows, seed: sources.seed, folder })
+        Ok(LoadedConfig { config, warnings, seed_rows, seed: sources.seed, folder })
     }
 
     /// The number of rows of the seed dataset, if there is one. Rows beyond it start over.
@@ -97,7 +97,7 @@ impl Loaded {
     }
 }
 
-/// The folder of a file. No process starts in the folder with the empty name.
+/// The folder of a file, which is never empty, because a process cannot start in a folder with an empty name.
 fn folder_of(file: &Path) -> PathBuf {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -105,7 +105,7 @@ fn folder_of(file: &Path) -> PathBuf {
     }
 }
 
-/// Relative paths of a seed start at the working folder, as DataDesigner has it, or else at the configuration's folder.
+/// The folder for relative paths of a seed: the working folder, as in DataDesigner, or else the configuration's folder.
 fn seed_folder(config: &crate::config::SeedConfig, folder: &Path) -> PathBuf {
     use crate::config::SeedSource;
     let (SeedSource::Local { path }
@@ -125,7 +125,7 @@ fn seed_folder(config: &crate::config::SeedConfig, folder: &Path) -> PathBuf {
 impl Dataset {
     /// The dataset that a configuration describes. `post` makes the requests of remote validators and custom columns.
     pub fn from_config(
-        loaded: &Loaded,
+        loaded: &LoadedConfig,
         engine: &Engine,
         models: &ModelSource,
         post: &Arc<dyn Post>,
@@ -165,7 +165,7 @@ impl Dataset {
     }
 
     /// Adds the columns of the seed and of all samplers, which every row of a stage starts with.
-    fn add_initial(&mut self, loaded: &Loaded, stage: usize) -> Result<(), Error> {
+    fn add_initial(&mut self, loaded: &LoadedConfig, stage: usize) -> Result<(), Error> {
         let initial = ColumnSettings { is_initial: true, ..ColumnSettings::default() };
         if let Some(seed) = loaded.seed_rows.as_ref().filter(|_| stage == 0) {
             self.shared_column(stage, Arc::new(SeedColumns::new(Arc::clone(seed))), initial.clone());
@@ -196,7 +196,7 @@ impl Dataset {
 
     fn add_column(
         &mut self,
-        loaded: &Loaded,
+        loaded: &LoadedConfig,
         column: &Column,
         calls: &Models,
         post: &Arc<dyn Post>,
@@ -252,7 +252,7 @@ impl Dataset {
     }
 
     /// Adds all custom columns together: those with the same command share a worker.
-    fn add_custom(&mut self, loaded: &Loaded, calls: &Models, post: &Arc<dyn Post>) {
+    fn add_custom(&mut self, loaded: &LoadedConfig, calls: &Models, post: &Arc<dyn Post>) {
         let custom: Vec<(&Column, &crate::config::CustomColumn)> = loaded
             .config
             .columns
@@ -342,7 +342,7 @@ impl Dataset {
     }
 
     /// Columns of the seed first, then as the configuration has them, each with its side effects behind it.
-    fn set_order(&mut self, loaded: &Loaded) {
+    fn set_order(&mut self, loaded: &LoadedConfig) {
         if let Some(seed) = &loaded.seed_rows {
             self.order.extend(seed.columns().iter().map(|(name, _)| name.clone()));
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::budget::{Budget, Spent};
+use crate::budget::{Budget, MeteredSpend};
 use crate::config::Prices;
 use crate::error::Error;
 use crate::journal::{Journal, LedgerTotals};
@@ -41,10 +41,10 @@ impl Spend {
         Spend { usage, prices, build, before, ran_before: Duration::ZERO, end_by: None }
     }
 
-    /// Begins a run: with what the build spent before, if it is continued. Blocks.
+    /// Begins a run, with the earlier spend of a continued build. Blocks.
     ///
-    /// The journal has counted all calls that were recorded, also those of a run that was killed. Calls of runs without a
-    /// journal are in the last report. Neither has more than was spent, so the larger count is right.
+    /// The journal has counted all recorded calls, including those of a killed run. Calls of runs without a journal are
+    /// in the last report. Neither exceeds the actual spend, so the larger count is right.
     pub(crate) fn begin(
         &mut self,
         folder: &Path,
@@ -95,8 +95,8 @@ impl Spend {
     }
 
     /// The spend of earlier runs, as a meter counts it.
-    pub(crate) fn metered(&self) -> Spent {
-        let mut spent = Spent::default();
+    pub(crate) fn metered(&self) -> MeteredSpend {
+        let mut spent = MeteredSpend::default();
         for line in &self.before {
             spent.answered += line.figures.calls;
             spent.tokens += line.figures.input_tokens + line.figures.output_tokens;

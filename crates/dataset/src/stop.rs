@@ -10,14 +10,14 @@ use crate::budget::Cap;
 use crate::fault::Fault;
 use crate::journal;
 
-/// Why a build ends before all rows are there. What is in flight is finished and saved.
+/// The reason why a build ends before all rows are built. Calls in flight finish and are saved.
 #[derive(Clone, Debug)]
 pub enum StopReason {
-    /// Somebody asked for it.
+    /// A stop was requested.
     Asked,
     /// Too many calls of a model failed.
     ErrorRate(ErrorRate),
-    /// As many rows were generated as may be, and too few of them were accepted.
+    /// The most rows were generated, and too few of them were accepted.
     Candidates { rows: u64, wanted: u64, candidates: u64 },
     /// Its budget is spent.
     Budget(Cap),
@@ -30,7 +30,7 @@ pub enum StopReason {
 pub struct ErrorRate {
     /// The limit of the model, such as `openai/gpt-4o-mini`.
     pub model: String,
-    /// Of this many calls.
+    /// The number of calls that the rate is taken over.
     pub calls: u32,
     pub failed: u32,
     /// The last failure.
@@ -90,7 +90,7 @@ pub(crate) struct ErrorWatch {
     /// The share of failures at which the build stops.
     rate: f64,
     window: usize,
-    /// One flag per call, true if it failed, the oldest first; and the number of failures.
+    /// One flag per call, true if it failed, oldest first, and the number of failures.
     latest: Mutex<(VecDeque<bool>, u32)>,
     stop: StopSwitch,
 }

@@ -10,7 +10,7 @@ use crate::clock::{Clock, after};
 use crate::event::RunId;
 use crate::limit::LimitKey;
 
-/// Why a run could not start.
+/// The reason why a run could not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// [`Engine::drain`](crate::Engine::drain) was called.
@@ -40,7 +40,7 @@ pub enum Refused {
 pub struct DrainReport {
     /// The number of runs that ended by themselves within the grace period.
     pub finished: usize,
-    /// The runs that were told to stop after the grace period, with their labels.
+    /// The runs that were asked to stop after the grace period, with their labels.
     pub cut: Vec<(RunId, Label)>,
     /// The runs among `cut` that had not ended 100 ms later, because nothing polls or drops them.
     pub stuck: Vec<(RunId, Label)>,
@@ -51,13 +51,13 @@ type Label = Cow<'static, str>;
 
 /// Tells a run to stop.
 pub(crate) trait StopHandle: Send + Sync {
-    /// Now.
+    /// Stops the run now.
     fn cut(&self);
-    /// When its work in flight has ended.
+    /// Stops the run when its work in flight has ended.
     fn drain(&self);
 }
 
-/// The time that runs have to end after they were told to stop.
+/// The time that runs have to end after they were asked to stop.
 const CUT_WAIT: Duration = Duration::from_millis(100);
 
 /// The runs of an engine that have not ended.

@@ -1,16 +1,16 @@
-//! How CPU work learns that nobody waits for it any more.
+//! Cancellation of CPU work that nobody waits for any more.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::clock::{Clock, SystemClock};
 
-/// Tells a job whether to go on. A long job asks it between parts of its work.
+/// Tells a job whether to continue. A long job polls it between parts of its work.
 pub struct Check<'a> {
     stop: &'a AtomicBool,
     due: Option<(Instant, Bound)>,
     clock: &'a dyn Clock,
-    /// Whether the job was told that its time is over.
+    /// Whether it was reported to the job that its time is over.
     told_late: AtomicBool,
 }
 
@@ -19,7 +19,7 @@ pub struct Check<'a> {
 pub(crate) enum Bound {
     /// The node's own timeout.
     Timeout,
-    /// What the run's deadline leaves the node.
+    /// The time that the run's deadline leaves to the node.
     Deadline,
 }
 
@@ -47,10 +47,9 @@ impl<'a> Check<'a> {
         Check { stop, due, clock, told_late: AtomicBool::new(false) }
     }
 
-    /// Whether to give up: the run has ended, or the node's time is over. The result that the job then returns is
-    /// ignored.
+    /// Whether to stop: the run has ended, or the node's time is over. The result that the job then returns is ignored.
     ///
-    /// Costs an atomic read, and a clock read when the node has a timeout or the run a deadline. Ask every few
+    /// Costs an atomic read, and a clock read when the node has a timeout or the run a deadline. Poll it every few
     /// microseconds of work.
     pub fn should_stop(&self) -> bool {
         if self.stop.load(Ordering::Relaxed) {
@@ -63,7 +62,7 @@ impl<'a> Check<'a> {
         late
     }
 
-    /// The bound that the job was told it has met, if it was.
+    /// The bound that was reported to the job as exceeded, if any.
     pub(crate) fn bound_met(&self) -> Option<Bound> {
         self.due.map(|(_, bound)| bound).filter(|_| self.told_late.load(Ordering::Relaxed))
     }

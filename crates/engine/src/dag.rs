@@ -12,7 +12,7 @@ pub struct Dag {
     inputs: Adjacency,
 }
 
-/// Why a list of edges is not a graph that can run.
+/// The reason why a list of edges is not a valid graph.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// An edge names a node that does not exist.
@@ -99,7 +99,7 @@ impl Dag {
                 break;
             }
             cycle(&found.iter().map(|node| node.index()).collect::<Vec<_>>());
-            // What is only behind this cycle does not wait for another one.
+            // Nodes that are only behind this cycle do not belong to another one.
             found.into_iter().for_each(|node| _ = frontier.drop(node, |_| {}));
             finish_ready(&mut frontier, &mut |_| {});
         }

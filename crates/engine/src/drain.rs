@@ -28,7 +28,8 @@ pub struct Drain {
 
 #[derive(Default)]
 struct Shared {
-    /// Changes while `runs` is locked, so that a run that enters is told of a drain either here or by its handle.
+    /// It changes while `runs` is locked, so that a run that enters learns of a drain either here or through its
+    /// handle.
     begun: AtomicBool,
     runs: Mutex<Runs>,
 }

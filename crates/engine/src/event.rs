@@ -14,7 +14,7 @@ use crate::limit::{LimitChange, LimitKey};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub run: RunId,
-    /// When it happened, by the engine's clock.
+    /// The time of the event, by the engine's clock.
     pub at: Instant,
     pub kind: EventKind,
 }
@@ -23,7 +23,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u64);
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A run with this many nodes was admitted.
@@ -60,7 +60,7 @@ impl EventKind {
     }
 }
 
-/// Why a ready node does not start yet.
+/// The reason why a ready node does not start yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitReason {
     /// It waits for a slot of a limit.
@@ -69,7 +69,7 @@ pub enum WaitReason {
     Retry,
 }
 
-/// Where a node runs.
+/// The place where a node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// On the run's own task.
@@ -84,7 +84,7 @@ pub enum Placement {
     Blocking,
 }
 
-/// Why a node failed.
+/// The reason why a node failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureReason {
     /// The node returned an error.
@@ -99,7 +99,7 @@ pub enum FailureReason {
     Abandoned,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnding {
     /// Every node ended.
@@ -204,11 +204,11 @@ impl Drop for Listener {
 
 struct Queue {
     bound: usize,
-    state: Mutex<Pending>,
+    state: Mutex<PendingEvents>,
 }
 
 #[derive(Default)]
-struct Pending {
+struct PendingEvents {
     events: VecDeque<Event>,
     lost: u64,
     waker: Option<Waker>,
@@ -230,7 +230,7 @@ impl Queue {
     }
 }
 
-impl Pending {
+impl PendingEvents {
     fn pop(&mut self) -> Option<ListenerItem> {
         match std::mem::take(&mut self.lost) {
             0 => self.events.pop_front().map(ListenerItem::Event),

@@ -63,8 +63,9 @@ const SHARDS: usize = 16;
 
 /// A flight is in its shard from when it opens until it has its result, or until its cancelled work is dropped.
 ///
-/// The lock of a shard is taken before the lock of a flight. Under a lock only this code of the caller runs: the methods
-/// of the key, and the clones of values and wakers. Under a lock nothing of the caller is dropped except keys.
+/// The lock of a shard is taken before the lock of a flight. The only code of the caller that runs under a lock is the
+/// methods of the key, and the clones of values and wakers. The only objects of the caller that are dropped under a
+/// lock are keys.
 struct Table<K, V> {
     shards: [Arc<Shard<K, V>>; SHARDS],
     hasher: RandomState,
@@ -88,7 +89,7 @@ struct State<V> {
     work: Option<Work<V>>,
     /// The work must not be taken: a waiter polls it, an earlier last waiter still drops its work, or the work is done.
     held: bool,
-    /// The work asked to be polled.
+    /// Whether the work has requested to be polled.
     due: bool,
     result: Option<Result<V, Panicked>>,
 }

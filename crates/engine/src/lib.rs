@@ -1,7 +1,7 @@
 //! Runs graphs of asynchronous calls, CPU work and blocking calls, with timeouts, limits, retries, fallbacks and one
 //! deadline for the whole.
 //!
-//! A node starts as soon as its inputs are there. A run never blocks the thread that polls it, stops everything it
+//! A node starts as soon as its inputs are available. A run never blocks the thread that polls it, stops everything it
 //! started when it is dropped, and leaves a timeline that shows where the time went.
 //!
 //! # Two ways to write a graph

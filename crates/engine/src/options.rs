@@ -22,7 +22,8 @@ pub struct Options {
     pub label: Cow<'static, str>,
     /// The time by which the run must end. Default: no deadline.
     pub deadline: Option<Instant>,
-    /// How long the run may continue after its deadline if all remaining nodes run on its own task. Default: 0.
+    /// The time for which the run may continue after its deadline if all remaining nodes run on its own task. Default:
+    /// 0.
     pub grace: Duration,
     /// The time before the deadline that is kept for the nodes after a late one. Default: [`Reserve::Share`].
     pub reserve: Reserve,

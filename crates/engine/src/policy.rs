@@ -1,4 +1,4 @@
-//! The policy of each node: timeout, limit, retry, and what happens when it fails. One table serves every run of a graph.
+//! The policy of each node: timeout, limit, retry, and the handling of failures. One table serves every run of a graph.
 
 use std::time::Duration;
 
@@ -6,17 +6,18 @@ use crate::graph::NodeId;
 use crate::limit::LimitKey;
 use crate::retry::Retry;
 
-/// How one node runs, and what happens when it fails. The default has no timeout, limit or retry, and fails the run.
+/// The execution of one node, and the handling of its failure. The default has no timeout, limit or retry, and fails
+/// the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Where the node runs.
+    /// The place where the node runs.
     pub step: StepKind,
-    /// The longest time that one try may take, counted from when the node starts. Time in the queue of a pool counts;
-    /// time before the start, such as waiting for a limit, does not.
+    /// The time limit of one attempt, from the start of the node. Time in the queue of a pool counts; time before the
+    /// start, such as waiting for a limit, does not.
     pub timeout: Option<Duration>,
-    /// What happens when the node fails.
+    /// The handling of the node's failure.
     pub on_error: OnError,
-    /// How often the node is retried before it counts as failed.
+    /// The retries of the node before it counts as failed.
     pub retry: Option<Retry>,
     /// The limit that the node counts against, of the table in [`Options::limits`](crate::Options::limits).
     pub limit: Option<LimitKey>,
@@ -30,29 +31,29 @@ pub struct Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SerialKey(pub u32);
 
-/// Where a node runs.
+/// The place where a node runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepKind {
     /// A future is polled by the run; a job runs on the run's own task or on the CPU pool, depending on its cost.
     #[default]
     Auto,
-    /// A job runs on the run's own task whatever its cost says: for work that is known to be trivial.
+    /// A job runs on the run's own task regardless of its cost, for work that is known to be trivial.
     Inline,
     /// A future is spawned as a task and aborted with its run: for I/O that also needs much CPU time.
     Spawned,
-    /// A job goes to the CPU pool, whatever its cost says: for work that may turn out expensive.
+    /// A job goes to the CPU pool regardless of its cost, for work that may turn out to be expensive.
     Pool,
     /// A job goes to the blocking pool: for calls that wait.
     Blocking,
 }
 
-/// What happens when a node fails.
+/// The handling of a node's failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// The run ends at once with this failure; everything in flight is cancelled.
+    /// The run ends immediately with this failure; everything in flight is cancelled.
     #[default]
     FailRun,
-    /// The nodes that need this one are dropped; the run carries on.
+    /// The nodes that need this one are dropped; the run continues.
     Isolate,
     /// [`Workload::fallback`](crate::Workload::fallback) supplies a substitute value.
     Fallback,

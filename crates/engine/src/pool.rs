@@ -84,7 +84,7 @@ impl Pool for ThreadPool {
     }
 }
 
-/// Drops the queued tasks. Each thread ends after its present task, whose run has told it to stop.
+/// Drops the queued tasks. Each thread ends after its current task, which its run has asked to stop.
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         let mut state = self.shared.lock();

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::workload::{BoxError, Failure};
 
-/// How often and when a node is retried. A node that waits for a retry holds no slot of a limit, and nodes that were not
-/// tried yet go first.
+/// The number and the times of a node's retries. A node that waits for a retry holds no slot of a limit, and nodes that
+/// were not tried yet go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
     /// The number of retries before those of [`salvage`](Self::salvage). Tries that end as [`Severity::Throttled`] do not count. Default: 3.
@@ -59,7 +59,7 @@ pub enum Severity {
     Transient,
     /// The backend is overloaded (HTTP 429 or 503).
     Throttled {
-        /// The pause that the backend asks for, if it does.
+        /// The pause that the backend requests, if any.
         retry_after: Option<Duration>,
     },
     /// A retry would fail in the same way.
@@ -70,8 +70,8 @@ pub enum Severity {
 ///
 /// Implemented for [`BoxError`], so that a node can fail with any error.
 pub trait Classified {
-    /// The kind of the failure. The default is [`Severity::Transient`], because a node is retried only if its policy asks
-    /// for retries.
+    /// The kind of the failure. The default is [`Severity::Transient`], because a node is retried only if its policy
+    /// has retries.
     fn severity(&self) -> Severity {
         Severity::Transient
     }

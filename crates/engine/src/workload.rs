@@ -1,4 +1,4 @@
-//! What the nodes of a graph do: a workload starts them, keeps their values and hears of their ends.
+//! The work of the nodes of a graph: a workload starts them, keeps their values and is notified of their ends.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};
@@ -7,27 +7,28 @@ use crate::check::Check;
 use crate::graph::NodeId;
 use crate::retry::Classified;
 
-/// What the nodes of a graph do. The engine decides when and where a node runs; the workload keeps every value.
+/// The work of the nodes of a graph. The engine decides when and where a node runs; the workload keeps every value.
 ///
 /// All methods are called by the task that polls the run, one at a time, so a workload needs no lock.
 pub trait Workload {
     /// The value of a finished node.
     type Value: Send + 'static;
-    /// The error of a failed node. `Box<dyn std::error::Error + Send + Sync>` takes any error by `?`.
+    /// The error of a failed node. `Box<dyn std::error::Error + Send + Sync>` accepts any error with `?`.
     type Error: Classified + Send + 'static;
-    /// Asynchronous work: a type of your own, or [`BoxFuture`].
+    /// Asynchronous work: your own type, or [`BoxFuture`].
     type Future: Future<Output = Result<Self::Value, Self::Error>> + Send + 'static;
-    /// CPU work and blocking calls: a type of your own, or [`BoxJob`].
+    /// CPU work and blocking calls: your own type, or [`BoxJob`].
     type Job: Job<Self::Value, Self::Error>;
 
     /// Starts `node`: all its inputs have ended as its edges ask. Called again for each retry.
     fn step(&mut self, node: NodeId, budget: Budget) -> Step<Self>;
 
-    /// Whether `node` has to wait for the limit of its policy. Asked each time that it would ask for a slot: before its
-    /// first try and before each retry.
+    /// Whether `node` must wait for the limit of its policy. Called each time that it would request a slot: before its
+    /// first attempt and before each retry.
     ///
-    /// `false` starts the node at once and without a slot, so that its end is not reported to the limit either: for
-    /// a call whose result is known already, which must not wait and whose latency says nothing about the backend.
+    /// `false` starts the node immediately and without a slot, so that its end is not reported to the limit either.
+    /// This is for a call whose result is already known, which must not wait and whose latency is not that of the
+    /// backend.
     fn needs_limit(&mut self, node: NodeId) -> bool {
         let _ = node;
         true
@@ -63,26 +64,26 @@ pub trait Workload {
     }
 }
 
-/// How a node runs.
+/// The way in which a node runs.
 pub enum Step<W: Workload + ?Sized> {
-    /// The node has ended: cheap work is simply done in [`Workload::step`].
+    /// The node has ended. Cheap work is done directly in [`Workload::step`].
     Ready(Result<W::Value, W::Error>),
     /// The node ends with this future. See [`Step::future`] for boxed futures.
     Future(W::Future),
     /// The node ends with this job, which runs on the run's own task or on a pool. See [`Step::job`] for boxed jobs.
     Job(W::Job, Cost),
-    /// The node and all nodes that need it are dropped: the branch that is not taken.
+    /// The node and all nodes that need it are dropped, as for a branch that is not taken.
     Drop,
 }
 
-/// What a job is expected to cost.
+/// The expected cost of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// About this much CPU time. At most the inline threshold, the job runs in place.
+    /// About this much CPU time. Up to the inline threshold, the job runs in place.
     About(Duration),
-    /// Not known: the job always goes to a pool.
+    /// Unknown: the job always goes to a pool.
     Unknown,
-    /// The job waits, for a file or another process: it goes to the blocking pool.
+    /// The job waits for a file or another process, so it goes to the blocking pool.
     Blocks,
 }
 
@@ -145,7 +146,7 @@ pub trait Fits<Target, How> {
 pub enum AsIs {}
 
 /// The value is boxed.
-pub enum Boxed {}
+pub enum BoxedStep {}
 
 impl<T> Fits<T, AsIs> for T {
     fn fit(self) -> T {
@@ -153,13 +154,13 @@ impl<T> Fits<T, AsIs> for T {
     }
 }
 
-impl<F: Future + Send + 'static> Fits<Pin<Box<dyn Future<Output = F::Output> + Send>>, Boxed> for F {
+impl<F: Future + Send + 'static> Fits<Pin<Box<dyn Future<Output = F::Output> + Send>>, BoxedStep> for F {
     fn fit(self) -> Pin<Box<dyn Future<Output = F::Output> + Send>> {
         Box::pin(self)
     }
 }
 
-impl<J, V, E> Fits<BoxJob<V, E>, Boxed> for J
+impl<J, V, E> Fits<BoxJob<V, E>, BoxedStep> for J
 where
     J: FnOnce(Option<V>, &Check<'_>) -> Result<V, E> + Send + 'static,
 {
@@ -173,7 +174,7 @@ where
 pub enum Instead<V> {
     /// This value takes the place of its own.
     Value(V),
-    /// Nothing: the nodes that need it are dropped and the run carries on, as with
+    /// Nothing: the nodes that need it are dropped and the run continues, as with
     /// [`OnError::Isolate`](crate::OnError::Isolate).
     Nothing,
     /// Its failure ends the run, as with [`OnError::FailRun`](crate::OnError::FailRun).
@@ -182,8 +183,8 @@ pub enum Instead<V> {
 
 /// CPU work or a blocking call. Closures of the same shape are jobs.
 pub trait Job<V, E>: Send + 'static {
-    /// Does the work. `input` is the value of the job before it, if this one was linked behind it
-    /// ([`Workload::link`]). Long work asks `check` between chunks and returns early when told to stop.
+    /// Does the work. `input` is the value of the previous job, if this one was linked to it ([`Workload::link`]). Long
+    /// work polls `check` between chunks, and returns early when it should stop.
     fn run(self, input: Option<V>, check: &Check<'_>) -> Result<V, E>;
 }
 
@@ -221,7 +222,7 @@ impl Budget {
     }
 }
 
-/// Why a node did not finish.
+/// The reason why a node did not finish.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure<E> {
     /// The node's own error.

@@ -8,14 +8,14 @@ use crate::error::{Error, shorten};
 use crate::reply::{self, ReplyProblem};
 use crate::request::{ChatReply, ChatRequest, Finish, Message, Model, Role, Usage};
 
-/// How often a reply that does not fit is asked for again.
+/// The limits for requesting a reply again when it does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
-    /// Corrections within a conversation: the model sees its reply and what is wrong with it.
+    /// Corrections within a conversation: the model gets its reply and a description of the problem.
     pub corrections: u32,
     /// New conversations after the first.
     pub restarts: u32,
-    /// Further rounds of conversations after a first one failed, for rows that are tried again on request.
+    /// Further rounds of conversations after a failed one, for rows whose retry was requested.
     pub rounds: u32,
 }
 
@@ -27,7 +27,7 @@ impl Default for Turns {
 
 /// A value that fits, and how it came about.
 #[derive(Clone, Debug)]
-pub struct Conversed<T> {
+pub struct ConversationOutcome<T> {
     pub value: T,
     /// The reply that fits.
     pub reply: ChatReply,
@@ -69,8 +69,8 @@ pub async fn converse<T>(
     request: ChatRequest,
     check: impl Fn(&ChatReply) -> Result<T, ReplyProblem> + Send + Sync,
     turns: Turns,
-) -> Result<Conversed<T>, Error> {
-    let mut spent = Spent::default();
+) -> Result<ConversationOutcome<T>, Error> {
+    let mut spent = CallTotals::default();
     let mut round = 0;
     loop {
         match converse_round(model, &request, &check, turns, round, &mut spent).await {
@@ -82,7 +82,7 @@ pub async fn converse<T>(
 
 /// The calls and tokens of all rounds.
 #[derive(Default)]
-struct Spent {
+struct CallTotals {
     calls: u32,
     usage: Usage,
 }
@@ -93,8 +93,8 @@ async fn converse_round<T>(
     check: &(impl Fn(&ChatReply) -> Result<T, ReplyProblem> + Send + Sync),
     turns: Turns,
     round: u32,
-    spent: &mut Spent,
-) -> Result<Conversed<T>, Error> {
+    spent: &mut CallTotals,
+) -> Result<ConversationOutcome<T>, Error> {
     let mut last = ReplyProblem(String::new());
     let first = round.saturating_mul(turns.restarts.saturating_add(1));
     for restart in 0..=turns.restarts {
@@ -109,9 +109,9 @@ async fn converse_round<T>(
             spent.usage += reply.usage;
             match check(&reply) {
                 Ok(value) => {
-                    let Spent { calls, usage } = *spent;
+                    let CallTotals { calls, usage } = *spent;
                     let trace = trace(&request.messages, said, &reply);
-                    return Ok(Conversed { value, reply, usage, calls, trace });
+                    return Ok(ConversationOutcome { value, reply, usage, calls, trace });
                 }
                 Err(problem) => last = enriched(problem, &reply),
             }
@@ -143,7 +143,7 @@ fn traced(message: &Message, reasoning: Option<Arc<str>>) -> TraceMessage {
     TraceMessage { role: message.role, content: Arc::clone(&message.text), reasoning }
 }
 
-/// A cut-off reply says so, because the way out is another one.
+/// Adds to a problem that the reply was cut off, because that needs another fix.
 fn enriched(problem: ReplyProblem, reply: &ChatReply) -> ReplyProblem {
     match reply.finish {
         Finish::Length => {
@@ -167,7 +167,7 @@ pub fn structured_suffix(schema: &Value) -> String {
     )
 }
 
-/// What is added to a judge's prompt; `schema` is that of [`crate::judge::schema`].
+/// The end of a judge's prompt. `schema` is that of [`crate::judge::schema`].
 pub fn judge_suffix(scores: &[crate::judge::Score], schema: &Value) -> String {
     let mut text =
         String::from("\n\nJudge by these scores. Give your reasoning first, then choose one option each.\n");

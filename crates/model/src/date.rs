@@ -52,7 +52,7 @@ fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 719_469)
 }
 
-/// Seconds of a day such as `08:49:37`; a leap second is one.
+/// The seconds of a time of day such as `08:49:37`; leap seconds are accepted.
 fn seconds(clock: &str) -> Option<i64> {
     let [hours, minutes, seconds] = numbers(clock, ':')?;
     (hours < 24 && minutes < 60 && seconds <= 60).then_some((hours * 60 + minutes) * 60 + seconds)

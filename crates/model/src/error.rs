@@ -1,4 +1,4 @@
-//! Errors of models, split by what the caller can do.
+//! Errors of models, grouped by what the caller can do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use anabranch_engine::retry::{Classified, Severity};
 use anabranch_text::{count, duration};
 
-/// Why a model gave no usable reply. No message contains a key or a header.
+/// The reason why a model did not return a usable reply. No message contains a key or a header.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The server asks for fewer requests.
+    /// The server limits the request rate.
     #[error("{endpoint}: too many requests ({status}): {message}")]
     Throttled { endpoint: Arc<str>, status: u16, message: String, retry_after: Option<Duration> },
 
@@ -25,7 +25,7 @@ pub enum Error {
     #[error("{endpoint}: server error ({status}): {message}")]
     Server { endpoint: Arc<str>, status: u16, message: String },
 
-    /// The reply is not what the protocol says.
+    /// The reply does not follow the protocol.
     #[error("{endpoint}: the reply is not readable: {found}")]
     Malformed { endpoint: Arc<str>, found: String },
 
@@ -41,7 +41,7 @@ pub enum Error {
     #[error("{endpoint}: {what}")]
     Unsupported { endpoint: Arc<str>, what: String },
 
-    /// No reply had the form that was asked for.
+    /// No reply had the requested format.
     #[error("{endpoint}: no reply of {} fits: {problem}", count(*.attempts, "call"))]
     ReplyFormat { endpoint: Arc<str>, attempts: u32, problem: String },
 
@@ -54,7 +54,7 @@ pub enum Error {
     Setup(String),
 }
 
-/// Why a server does not take a request.
+/// The reason why a server rejects a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
     BadRequest,

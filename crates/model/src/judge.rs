@@ -35,7 +35,7 @@ pub fn schema(scores: &[Score]) -> Value {
         let meanings: Vec<String> =
             score.options.iter().map(|(option, meaning)| format!("{}: {meaning}", plain(option))).collect();
         let mut option = Map::new();
-        // Strict servers want a type beside the options.
+        // Strict servers require a type besides the options.
         let options = || score.options.iter().map(|(option, _)| option);
         if options().all(|option| matches!(option, Value::Int(_))) {
             option.insert("type".into(), "integer".into());
@@ -55,8 +55,8 @@ pub fn schema(scores: &[Score]) -> Value {
     object(properties.collect())
 }
 
-/// The scores of a judge's reply: `{score: {reasoning, score}}`, each with one of its options. The reply needs no check by
-/// [`schema`] before, which would refuse what is forgiven here.
+/// Parses the scores of a judge's reply: `{score: {reasoning, score}}`, each with one of its options. The reply must
+/// not be checked with [`schema`] before, because that would refuse deviations that are accepted here.
 ///
 /// An option is matched exactly, else without regard to case and spaces if only one matches. `4.0` matches `4`; true and
 /// false match no number.

@@ -1,8 +1,9 @@
 //! Language models: chat and embeddings over HTTP, replies checked and repaired, an offline demo model.
 //!
-//! A [`Model`] answers one request. [`connect`] makes the one that a configuration names, [`Demo`] works without a
-//! network. [`conversation::converse`] asks until a reply fits: it sends corrections, then starts afresh. Transport errors
-//! are returned as they are and say by [`Error::class`] and `severity` what a scheduler can do about them.
+//! A [`Model`] answers one request. [`connect`] creates the one that a configuration names. [`Demo`] works without a
+//! network. [`conversation::converse`] repeats a request until a reply fits: it sends corrections, then starts a new
+//! conversation. Transport errors are returned unchanged; their [`Error::class`] and `severity` tell a scheduler how to
+//! handle them.
 //!
 //! ```
 //! use anabranch_model::{ChatRequest, Demo, Message, Model, Schema};

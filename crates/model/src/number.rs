@@ -4,7 +4,7 @@ use crate::provider::{ChatParams, Number};
 use crate::request::Sampling;
 
 impl Number {
-    /// The number for one request. `random` gives numbers from 0 to below 1; it is asked once, or not at all.
+    /// The number for one request. `random` returns numbers from 0 to below 1. It is called at most once.
     pub fn resolve(&self, random: impl FnOnce() -> f64) -> f64 {
         match self {
             Number::Fixed(number) => *number,
@@ -29,7 +29,7 @@ impl Number {
 }
 
 impl ChatParams {
-    /// The parameters for one request. `random` gives numbers from 0 to below 1.
+    /// The parameters for one request. `random` returns numbers from 0 to below 1.
     pub fn resolve(&self, mut random: impl FnMut() -> f64) -> Sampling {
         Sampling {
             temperature: self.temperature.as_ref().map(|number| number.resolve(&mut random)),

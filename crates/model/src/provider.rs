@@ -23,9 +23,9 @@ pub struct ModelConfig {
 #[derive(Clone, Debug)]
 pub struct Params {
     pub kind: Generation,
-    /// Calls in flight at the same time.
+    /// The most concurrent calls.
     pub max_parallel_requests: u32,
-    /// The longest time for one call.
+    /// The timeout of one call.
     pub timeout: Duration,
     /// Fields added to the body of each request.
     pub extra_body: Map,
@@ -61,7 +61,7 @@ pub struct EmbeddingParams {
     pub dimensions: Option<u32>,
 }
 
-/// How vectors are written in a reply.
+/// The encoding of vectors in a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EncodingFormat {
     #[default]

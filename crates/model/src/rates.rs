@@ -1,17 +1,17 @@
-//! Rate limits that servers tell in the headers of replies.
+//! Rate limits that servers report in the headers of replies.
 
 use std::time::Duration;
 
 use crate::date;
 
-/// The rate limits of a model, as they were when a reply was sent.
+/// The rate limits of a model at the time of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
     pub requests: Option<RateWindow>,
     pub tokens: Option<RateWindow>,
 }
 
-/// One rate limit: how much of it is left, and when all of it is there again.
+/// One rate limit: the remaining part, and the time at which all of it is available again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateWindow {
     /// The size of the whole window, at least 1.
@@ -83,11 +83,11 @@ impl Rates {
         (requests.is_some() || tokens.is_some()).then_some(Rates { requests, tokens })
     }
 
-    /// The time until every window that has nothing left is full, if the server told one.
+    /// The time until every exhausted window is full, if the server reported one.
     pub(crate) fn exhausted_for(&self) -> Option<Duration> {
         let windows = [self.requests, self.tokens].into_iter().flatten();
         let pauses = windows.filter(|window| window.remaining == 0).filter_map(|window| window.full_after);
-        // A reset that is over says nothing about the request that was refused just now.
+        // A reset in the past does not explain the request that was refused just now.
         pauses.max().filter(|pause| !pause.is_zero())
     }
 }

@@ -13,8 +13,8 @@ pub trait Model: Send + Sync + 'static {
     /// The provider and the model, for journals and messages.
     fn identity(&self) -> &Identity;
 
-    /// Everything that decides about replies beside the request and the names in [`Identity`]. It contains no header, no key
-    /// and no address of a server.
+    /// Everything besides the request and the names in [`Identity`] that decides about replies. It contains no header,
+    /// no key and no address of a server.
     fn parameters(&self) -> Map {
         Map::new()
     }
@@ -33,14 +33,14 @@ pub struct Identity {
     pub model: Arc<str>,
 }
 
-/// A conversation to be continued. Clones share all text.
+/// A conversation to continue. Clones share all text.
 #[derive(Clone, Debug)]
 pub struct ChatRequest {
     pub messages: Arc<[Message]>,
     pub sampling: Sampling,
-    /// The form of the reply, for models that can be held to a JSON schema.
+    /// The format of the reply, for models that support a JSON schema.
     pub format: Option<Format>,
-    /// Tells apart equal requests of different rows. It is not sent to servers.
+    /// Distinguishes equal requests of different rows. It is not sent to servers.
     pub sample: u64,
     /// Tells apart further tries of the same row; 0 is the first. It is not sent to servers.
     pub attempt: u32,
@@ -134,19 +134,19 @@ pub struct Format {
 #[derive(Clone, Debug)]
 pub struct ChatReply {
     pub text: Arc<str>,
-    /// The model's reasoning, if it tells it.
+    /// The model's reasoning, if the server returns it.
     pub reasoning: Option<Arc<str>>,
     pub finish: Finish,
     pub usage: Usage,
     /// The size of the reply's body.
     pub bytes: usize,
-    /// The reply is invented by the demo model.
+    /// Whether the demo model invented the reply.
     pub demo: bool,
-    /// The rate limits that the server told with the reply.
+    /// The rate limits that the server reported with the reply.
     pub rates: Option<Box<Rates>>,
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finish {
     /// The reply is complete.
@@ -162,7 +162,7 @@ pub enum Finish {
 pub struct Usage {
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// Input tokens that the provider had in its cache, if it tells.
+    /// The input tokens from the provider's cache, if it reports them.
     pub cached_tokens: Option<u64>,
 }
 
@@ -176,11 +176,11 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Texts to be embedded. Clones share them.
+/// Texts to embed. Clones share them.
 #[derive(Clone, Debug)]
 pub struct EmbedRequest {
     pub texts: Arc<[Arc<str>]>,
-    /// Tells apart equal requests of different rows. It is not sent to servers.
+    /// Distinguishes equal requests of different rows. It is not sent to servers.
     pub sample: u64,
 }
 
@@ -193,6 +193,6 @@ pub struct EmbedReply {
     pub bytes: usize,
     /// The vectors are invented by the demo model.
     pub demo: bool,
-    /// The rate limits that the server told with the reply.
+    /// The rate limits that the server reported with the reply.
     pub rates: Option<Box<Rates>>,
 }

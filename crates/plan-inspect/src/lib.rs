@@ -2,12 +2,12 @@
 //!
 //! - [`explain`](explain()) shows what a plan will do: its nodes, stages, trips and guards.
 //! - [`run_traced`] answers a request and shows where its time went.
-//! - [`why`](why()) says why a row is in an answer, or is not.
+//! - [`why`](why()) explains why a row is in an answer, or is not.
 //! - [`capture`](capture()) keeps a request with everything it read, so that a [`Replayer`](capture::Replayer) answers it
 //!   again elsewhere, the same to the byte; a [`Sampler`](capture::Sampler) captures some of the requests of a service.
 //! - A [`Differ`](capture::Differ) replays captures through two plans and compares their answers.
 //!
-//! All of it stands on `anabranch_plan::inspect`; the plan crate itself knows none of it.
+//! All of it uses `anabranch_plan::inspect`; the plan crate itself does not depend on it.
 
 pub mod explain;
 pub mod trace;

@@ -1,4 +1,4 @@
-//! A request with its timeline: who ran when, and what the answer waited for.
+//! A request with its timeline: the times of its nodes, and the waits of the answer.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use anabranch_engine::{Dag, Graph as _, NodeId};
 use anabranch_plan::Answer;
 use anabranch_plan::Error;
 use anabranch_plan::Request;
-use anabranch_plan::inspect::{Compiled, Inspected, Inspection, StageWork};
+use anabranch_plan::inspect::{Compiled, Inspection, InspectionOutcome, StageWork};
 use anabranch_plan::{Plan, RunOptions};
 
-/// How many events are kept for each stage: one that waits for a limit and travels to a pool has five.
+/// The number of events that are kept per stage. A stage that waits for a limit and moves to a pool has five.
 const EVENTS_PER_STAGE: usize = 8;
 
 /// Room for the events of requests that run at the same time.
@@ -26,7 +26,7 @@ pub struct Trace {
     names: Vec<String>,
 }
 
-/// Answers a request within these bounds, and shows where its time went. There is no trace if the request never began.
+/// Answers a request with these options, and records where its time went. There is no trace if the request never began.
 pub async fn run_traced(
     plan: &Plan,
     request: Request,
@@ -36,12 +36,12 @@ pub async fn run_traced(
     (inspected.answer, trace)
 }
 
-/// As [`run_traced`], with the ledger of a request that failed.
+/// Like [`run_traced`], with the ledger of a failed request.
 pub async fn inspect_traced(
     plan: &Plan,
     request: Request,
     options: &RunOptions,
-) -> (Inspected, Option<Trace>) {
+) -> (InspectionOutcome, Option<Trace>) {
     let compiled = plan.compiled();
     let bound = NonZeroUsize::MIN.saturating_add(compiled.stages.len() * EVENTS_PER_STAGE + OTHER_EVENTS);
     let mut listener = plan.engine().runs().events().listen(bound);
@@ -68,8 +68,8 @@ pub async fn inspect_traced(
     (inspected, trace)
 }
 
-/// The plan's graph and the events of its run, without the stages that only watch the time of regions: they end when
-/// these do, and nobody waited for them.
+/// The plan's graph and the events of its run, without the timers of regions, which end with their regions and delay
+/// nothing.
 fn without_timers(plan: &Compiled, items: impl Iterator<Item = ListenerItem>) -> (Dag, Vec<ListenerItem>) {
     // Timers have the highest numbers of all stages.
     let timer = plan.stages.iter().position(|stage| matches!(stage.what, StageWork::Timer(_)));
@@ -102,7 +102,7 @@ impl Trace {
         self.names[stage.index()].clone()
     }
 
-    /// The stages with what became of them, in the order they started; those that never did come last.
+    /// The stages with their tracks, in the order of their starts. Stages that did not start come last.
     pub fn stages(&self) -> Vec<(&str, &NodeTrack)> {
         let mut stages: Vec<_> = self.names.iter().map(String::as_str).zip(self.timeline.tracks()).collect();
         stages.sort_by_key(|(_, track)| track.started.unwrap_or(Duration::MAX));

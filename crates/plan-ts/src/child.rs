@@ -17,19 +17,19 @@ use crate::job::{Files, Job, JobOutput};
 /// The most files that a child may ask for.
 const MAX_IMPORTS: usize = 10_000;
 
-/// How to start the process that runs a plan's code.
+/// The command that starts the process for a plan's code.
 #[derive(Clone, Debug)]
 pub struct Worker {
     /// A program that calls [`serve`](crate::serve).
     pub program: PathBuf,
-    /// The argument that tells it to.
+    /// The argument that makes it do so.
     pub arguments: Vec<OsString>,
-    /// When it is killed, whatever it does. The process bounds its own CPU time; this is for one that blocks, so it
-    /// is long enough for a machine on which the process gets a hundredth of a core.
+    /// The time after which it is killed. The process limits its own CPU time. This limit is for a process that blocks,
+    /// so it is long enough for a machine on which the process gets a hundredth of a core.
     pub wall: Duration,
 }
 
-/// Why a process came to no answer.
+/// The reason why a process did not return a result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     #[error("the process for the plan's code could not be started ({program}): {cause}")]
@@ -72,7 +72,7 @@ impl Worker {
 
     fn start(&self) -> Result<Child, Error> {
         let mut command = Command::new(&self.program);
-        // A group of its own, so that whatever it starts ends with it.
+        // A separate process group, so that its child processes end with it.
         command.args(&self.arguments).env_clear().current_dir("/").process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
     }
@@ -86,7 +86,7 @@ fn converse(
 ) -> Result<JobOutput, Error> {
     let (write, read) = pipes;
     match frames::write(write, job) {
-        // What it says counts, even if it does not listen.
+        // Its output counts, even if it does not read its input.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => return Err(error),
         _ => {}
     }
@@ -104,8 +104,8 @@ fn converse(
 /// Ends the child when it is done with or its time is over, and reaps it. Says whether its time was over.
 fn watch(mut child: Child, is_done: &Receiver<()>, wall: Duration) -> (Result<ExitStatus, Error>, bool) {
     let late = is_done.recv_timeout(wall) == Err(RecvTimeoutError::Timeout);
-    // One that has ended by itself keeps its status; one that has answered has no reason to go on. What it started
-    // could hold on to the pipes.
+    // A process that has ended keeps its status. One that has answered is not needed any more. Its child processes
+    // could keep the pipes open.
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     let _ = child.kill();
     (child.wait(), late)
@@ -133,14 +133,14 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::Worker;
-    use crate::job::{Files, Imported, Job};
+    use crate::job::{Files, ImportResolution, Job};
     use std::time::Duration;
 
     struct NoFiles;
 
     impl Files for NoFiles {
-        fn import(&mut self, from: u32, specifier: &str) -> Imported {
-            Imported::Refused { what: format!("{from} {specifier}"), help: None }
+        fn import(&mut self, from: u32, specifier: &str) -> ImportResolution {
+            ImportResolution::Refused { what: format!("{from} {specifier}"), help: None }
         }
     }
 

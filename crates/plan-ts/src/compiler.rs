@@ -19,29 +19,29 @@ use crate::surface;
 const TIME: Duration = Duration::from_secs(2);
 const MEMORY: usize = 64 << 20;
 
-/// The most lines of a plan's code that are printed; the prelude has a smaller bound, but is code that runs beside the
-/// plan's own.
+/// The most lines of a plan's code that are printed. The prelude has a smaller limit, but it runs in the same engine as
+/// the plan's own code.
 const MOST_LINES: usize = 1_000;
 
 /// Compiles plans written in TypeScript.
 #[derive(Clone, Debug)]
 pub struct Compiler {
-    /// Where the plan's code runs; if nowhere else, here.
+    /// The worker process that runs the plan's code. `None` runs it in this process.
     worker: Option<Worker>,
 }
 
 /// The result for a file.
 pub struct Outcome {
-    /// The files that it depends on: the plan's own, then what it imports, even if that was not there.
+    /// The files that it depends on: the plan's own file, then its imports, including missing ones.
     pub files: Vec<SourceFile>,
-    /// The plan, or all that is wrong with it.
-    pub built: Result<Built, Problems>,
+    /// The plan, or all of its problems.
+    pub built: Result<CompiledPlan, Problems>,
     /// The lines that its code printed with `console.log`, each with its place: `feed.plan.ts:7: text`.
     pub printed: Vec<String>,
 }
 
 /// A plan that was compiled.
-pub struct Built {
+pub struct CompiledPlan {
     /// The plan, ready to run.
     pub plan: Plan,
     /// Its JSON.
@@ -59,7 +59,7 @@ impl Compiler {
         Compiler { worker: None }
     }
 
-    /// Compiles a file. What it imports must be in `root`, the folder of all plans.
+    /// Compiles a file. Its imports must be in `root`, the folder of all plans.
     pub fn compile(&self, engine: &Engine, file: &Path, root: &Path) -> Outcome {
         let look = look(file);
         let mut sources = match Sources::open(file, root) {
@@ -111,8 +111,13 @@ fn job(engine: &Engine, sources: &Sources) -> Job {
     }
 }
 
-/// Makes plan JSON of what the code described, and checks it as all plan JSON is checked.
-fn check(engine: &Engine, file: &Path, sources: &Sources, made: &JobOutput) -> Result<Built, Problems> {
+/// Converts the description from the code to plan JSON, and checks it like any plan JSON.
+fn check(
+    engine: &Engine,
+    file: &Path,
+    sources: &Sources,
+    made: &JobOutput,
+) -> Result<CompiledPlan, Problems> {
     let (ops, registries) = (&engine.ops().and_builtin(), &**engine.registries());
     let mut problems = Problems::default();
     let mut faults = made.faults.clone();
@@ -142,13 +147,13 @@ fn check(engine: &Engine, file: &Path, sources: &Sources, made: &JobOutput) -> R
         Ok(compiled) if problems.is_fine() => {
             let warnings = compiled.warnings().iter().filter_map(|warning| find(warning, false)).collect();
             let warnings = Problems { warnings, ..Problems::default() }.in_order().warnings;
-            Ok(Built { plan: compiled.warned(warnings), text })
+            Ok(CompiledPlan { plan: compiled.warned(warnings), text })
         }
         Ok(_) => Err(problems.in_order()),
         Err(Error::Plan(found)) => {
             let told = !faults.is_empty();
             problems.errors.extend(found.errors.iter().filter_map(|problem| find(problem, told)));
-            // Of a plan with errors that were told, the loader may have nothing new to say.
+            // For a plan with reported errors, the loader may have nothing new.
             if problems.is_fine() {
                 problems.errors.extend(found.errors);
             }
@@ -192,7 +197,7 @@ fn built_by(sources: &Sources) -> Value {
     })
 }
 
-/// The same, with the fields of all objects in order, whatever order maps keep in this build.
+/// The same, with the fields of all objects sorted, regardless of the order of maps in this build.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

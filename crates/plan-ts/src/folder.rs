@@ -16,7 +16,7 @@ pub const BUILT: &str = ".plan.json";
 
 /// A plan of a folder, or all that is wrong with it.
 pub struct LoadedPlan {
-    /// The files that it depends on, even those that are not there.
+    /// The files that it depends on, including missing ones.
     pub files: Vec<SourceFile>,
     /// The plan.
     pub plan: Result<Plan, Problems>,
@@ -49,11 +49,12 @@ pub fn import_root(engine: &Engine, file: &Path) -> PathBuf {
 }
 
 impl Compiler {
-    /// Loads the plan called `name` of the engine's folder, as its files are now. The source counts if there is one.
+    /// Loads the plan with this name from the current files in the engine's folder. The source is preferred if there is
+    /// one.
     pub fn load(&self, engine: &Engine, name: &str) -> LoadedPlan {
         let folder = engine.folder().unwrap_or(Path::new(""));
         let (source, built) = (folder.join(format!("{name}{SOURCE}")), folder.join(format!("{name}{BUILT}")));
-        // A link to nowhere is a source, too: that it cannot be read is reported.
+        // A dangling link is a source, too. The error of reading it is reported.
         if source.symlink_metadata().is_ok() {
             let outcome = self.compile(engine, &source, &import_root(engine, &source));
             let plan = outcome.built.map(|built| built.plan);

@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Read, Write};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Imported, JobOutput};
+use crate::job::{ImportResolution, JobOutput};
 
 /// The longest frame.
 const LONGEST: usize = 32 << 20;
@@ -13,14 +13,14 @@ const LONGEST: usize = 32 << 20;
 /// A message of the worker process to its parent: requests for files, then the output.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum WorkerMessage {
-    /// A request for a file; the parent answers with an [`Imported`].
+    /// A request for a file; the parent answers with an [`ImportResolution`].
     Import { from: u32, specifier: String },
     /// The output of the job.
     Made(JobOutput),
 }
 
 /// The parent's reply to a request for a file.
-pub(crate) type Answer = Imported;
+pub(crate) type Answer = ImportResolution;
 
 /// Writes a frame; one that is too long is an error and nothing is written.
 pub(crate) fn write(to: &mut dyn Write, what: &impl Serialize) -> Result<(), Error> {
@@ -42,7 +42,7 @@ pub(crate) fn read<T: DeserializeOwned>(from: &mut dyn Read) -> Result<T, Error>
         return Err(Error::new(ErrorKind::InvalidData, "longer than a frame may be"));
     }
     let mut bytes = Vec::new();
-    // Grows with what comes, not with what is announced.
+    // The buffer grows with the received bytes, not with the announced length.
     from.take(length as u64).read_to_end(&mut bytes)?;
     if bytes.len() < length {
         return Err(ErrorKind::UnexpectedEof.into());

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use anabranch_plan::op::Ops;
 use serde_json::Value;
 
-use crate::job::{At, EndpointName, Files, Imported, Job, JobOutput};
+use crate::job::{At, EndpointName, Files, ImportResolution, Job, JobOutput};
 use crate::make::make;
 use crate::surface;
 
@@ -24,7 +24,7 @@ static JOB: LazyLock<Job> = LazyLock::new(|| Job {
     text: String::new(),
 });
 
-/// Makes a plan of any text. Panics if what comes of it refers to what is not there.
+/// Makes a plan of any text. Panics if the result contains an invalid reference.
 pub fn any(text: &str) {
     let made = make(&Job { text: text.to_owned(), ..JOB.clone() }, &mut NoFiles);
     let is_in = |at: &At| at.file == 0 && at.start <= at.end && at.end as usize <= text.len();
@@ -36,7 +36,7 @@ pub fn any(text: &str) {
     references(&made);
 }
 
-/// Every number in a plan is one of a node or a site.
+/// Checks that every number in a plan refers to a node or a site.
 fn references(made: &JobOutput) {
     let Some(plan) = &made.plan else { return };
     assert!(
@@ -71,7 +71,7 @@ fn sites_in(value: &Value, is_site: &dyn Fn(u64) -> bool) {
 struct NoFiles;
 
 impl Files for NoFiles {
-    fn import(&mut self, _from: u32, specifier: &str) -> Imported {
-        Imported::Refused { what: format!("there is no file `{specifier}`"), help: None }
+    fn import(&mut self, _from: u32, specifier: &str) -> ImportResolution {
+        ImportResolution::Refused { what: format!("there is no file `{specifier}`"), help: None }
     }
 }

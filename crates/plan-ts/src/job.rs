@@ -1,5 +1,5 @@
-//! The messages between the process that wants a plan and the process that makes it: names and sources one way, calls
-//! and places the other.
+//! The messages between the process that requests a plan and the process that makes it: names and sources in one
+//! direction, calls and locations in the other.
 //!
 //! The maker runs unchecked code in a process of its own, and its answer is data that is checked in full.
 
@@ -19,7 +19,7 @@ pub(crate) struct Job {
     pub(crate) methods: Vec<Method>,
     /// The CPU time that the code may use.
     pub(crate) time_ms: u64,
-    /// How much memory it may take, in bytes.
+    /// The memory limit in bytes.
     pub(crate) memory: usize,
     /// The name of the first file, for messages of the code itself.
     pub(crate) file: String,
@@ -50,18 +50,18 @@ pub(crate) struct Method {
     pub(crate) bare: bool,
 }
 
-/// Where files come from that other files import.
+/// A source of imported files.
 pub(crate) trait Files {
     /// The file that file number `from` imports as `specifier`; the first file is number 0.
-    fn import(&mut self, from: u32, specifier: &str) -> Imported;
+    fn import(&mut self, from: u32, specifier: &str) -> ImportResolution;
 }
 
 /// The resolution of an import.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Imported {
-    /// This file, and its text when it is asked for the first time.
+pub(crate) enum ImportResolution {
+    /// This file, with its text when it is requested for the first time.
     File { number: u32, name: String, text: Option<String> },
-    /// Nothing: why, and the way out.
+    /// There is no such file, with the reason and advice.
     Refused { what: String, help: Option<String> },
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct JobOutput {
 pub(crate) struct Fault {
     pub(crate) what: String,
     pub(crate) help: Option<String>,
-    /// Where; the first file as a whole if it is not known.
+    /// The location. The default is the first file as a whole.
     pub(crate) at: Option<At>,
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct Fault {
 /// - `{"$": "expr", "ir": ..}`, `{"$": "pred", "ir": ..}`: entries of `expr_table` and `pred_table`, with names
 ///   instead of numbers (`key`, `param`) and the number of a site in `at`. A bare key is an `expr`, too.
 /// - `{"$": "endpoint", "id": ..}`, `{"$": "node", "node": number}`.
-/// - `{"$": "bad"}`: something that a fault was told about.
+/// - `{"$": "bad"}`: a part with a reported fault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PlanRecord {
     /// The arguments of `definePlan`, except `build`.
@@ -118,9 +118,9 @@ pub(crate) struct PlanRecord {
     /// The call of `definePlan`.
     pub(crate) site: Option<u32>,
     pub(crate) nodes: Vec<NodeRecord>,
-    /// The nodes whose rows are the answer, and the names of those that have one.
+    /// The nodes whose rows are the answer, with their names if they have one.
     pub(crate) outputs: Vec<(u32, Option<String>)>,
-    /// Capabilities that the plan requires, their payloads, and the calls that say so.
+    /// The capabilities that the plan requires, their payloads, and their calls.
     pub(crate) capabilities: Vec<(String, Value, Option<u32>)>,
 }
 
@@ -144,7 +144,7 @@ impl Fault {
         Fault { what: what.into(), help: None, at }
     }
 
-    /// With a way out.
+    /// Adds advice.
     pub(crate) fn help(self, help: impl Into<String>) -> Fault {
         Fault { help: Some(help.into()), ..self }
     }

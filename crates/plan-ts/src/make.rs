@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::job::{At, Fault, Files, Imported, Job, JobOutput, Site};
+use crate::job::{At, Fault, Files, ImportResolution, Job, JobOutput, Site};
 use crate::sandbox::{self, Program, ProgramFault, ProgramOutput, Target};
 use crate::surface::{PACKAGES, TYPES};
 use crate::syntax::{self, Import, Scan, Unit};
 
-/// The most files that a plan is made of.
+/// The most files of a plan.
 const MAX_FILES: usize = 200;
 
-/// Does a job, here and now. What comes of code that nobody has looked at belongs into a process of its own.
+/// Does a job in this process. Untrusted code should run in its own process instead.
 pub(crate) fn make(job: &Job, files: &mut dyn Files) -> JobOutput {
     let mut found = PlanFiles::default();
     found.find(job, files);
@@ -36,7 +36,7 @@ pub(crate) fn make(job: &Job, files: &mut dyn Files) -> JobOutput {
     JobOutput { faults, plan, sites, printed: printed.collect() }
 }
 
-/// The files that a plan is made of, by number.
+/// The files of a plan, by number.
 #[derive(Default)]
 struct PlanFiles {
     sources: BTreeMap<u32, Source>,
@@ -51,7 +51,7 @@ struct Source {
 }
 
 impl PlanFiles {
-    /// Finds all files, beginning with the first, and notes what is wrong with them.
+    /// Finds all files, beginning with the first, and reports their problems.
     fn find(&mut self, job: &Job, files: &mut dyn Files) {
         let mut queue = VecDeque::from([(0, job.file.clone(), job.text.clone())]);
         let mut known = BTreeSet::from([0]);
@@ -76,7 +76,7 @@ impl PlanFiles {
         }
     }
 
-    /// Resolves an import; gives the file if it comes for the first time.
+    /// Resolves an import. Returns the file if it is new.
     fn import(&mut self, from: u32, import: &Import, files: &mut dyn Files) -> Option<(u32, String, String)> {
         let key = (from, import.specifier.clone());
         if PACKAGES.contains(&import.specifier.as_str()) {
@@ -84,11 +84,11 @@ impl PlanFiles {
             return None;
         }
         match files.import(from, &import.specifier) {
-            Imported::File { number, name, text } => {
+            ImportResolution::File { number, name, text } => {
                 self.targets.insert(key, Target::File(number));
                 text.map(|text| (number, name, text))
             }
-            Imported::Refused { what, help } => {
+            ImportResolution::Refused { what, help } => {
                 self.faults.push(Fault { what, help, at: Some(import.at) });
                 None
             }

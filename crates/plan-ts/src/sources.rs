@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use anabranch_text::{Problem, size};
 use sha2::{Digest as _, Sha256};
 
-use crate::job::{At, Files, Imported};
+use crate::job::{At, Files, ImportResolution};
 
 /// The longest file.
 const LONGEST: u64 = 1 << 20;
@@ -25,14 +25,15 @@ pub(crate) struct Sources {
     root: PathBuf,
     /// By number.
     files: Vec<Source>,
-    /// All files that were asked for, as they were just before; as many as there are questions at most.
+    /// The metadata of all requested files, read just before the files. Their number is limited by the number of
+    /// requests.
     looked_at: Vec<SourceFile>,
 }
 
-/// A file that a plan is made of, or would be if it could be read.
+/// A file of a plan, or one that would be if it could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its metadata just before it was read.
     pub look: Look,
@@ -41,16 +42,16 @@ pub struct SourceFile {
 /// The metadata of a file: the time of its last change, and its length; `None` if there is no such file.
 pub type Look = Option<(SystemTime, u64)>;
 
-/// Looks at a file.
+/// Reads the metadata of a file.
 pub fn look(file: &Path) -> Look {
     let seen = std::fs::metadata(file).ok()?;
     Some((seen.modified().ok()?, seen.len()))
 }
 
 struct Source {
-    /// As people see it.
+    /// The path for messages.
     name: PathBuf,
-    /// Without links.
+    /// The path without links.
     real: PathBuf,
     text: String,
 }
@@ -73,7 +74,7 @@ impl Sources {
         &self.files[0].text
     }
 
-    /// All files read so far, and those that would have been if they were there.
+    /// All files that were read so far, and the missing ones.
     pub(crate) fn into_looked_at(self) -> Vec<SourceFile> {
         self.looked_at
     }
@@ -83,7 +84,7 @@ impl Sources {
         self.files[0].name.display().to_string()
     }
 
-    /// A digest of what all files say, whatever the order they were read in and wherever their folder is.
+    /// A digest of the content of all files, regardless of the order of reading and the location of their folder.
     pub(crate) fn digest(&self) -> String {
         let path = |file: &Source| {
             let path = file.real.strip_prefix(&self.root).unwrap_or(&file.real);
@@ -100,7 +101,7 @@ impl Sources {
         digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Something wrong there; with the line, unless there is no such place.
+    /// A problem at a location, with the line if the location is valid.
     pub(crate) fn problem(&self, at: Option<At>, what: impl Into<String>, help: Option<String>) -> Problem {
         let found = at.and_then(|at| Some((self.files.get(at.file as usize)?, at)));
         let problem = match found {
@@ -114,8 +115,9 @@ impl Sources {
     }
 
     /// The file that a path means, without links, or why it cannot be imported.
-    fn resolve(&self, path: &Path, specifier: &str) -> Result<PathBuf, Imported> {
-        let refused = |what: String, help: &str| Imported::Refused { what, help: Some(help.to_owned()) };
+    fn resolve(&self, path: &Path, specifier: &str) -> Result<PathBuf, ImportResolution> {
+        let refused =
+            |what: String, help: &str| ImportResolution::Refused { what, help: Some(help.to_owned()) };
         let Some(real) = path.canonicalize().ok().filter(|real| real.is_file()) else {
             let help = "a path is relative to the file that imports it; `.ts` may be left out";
             return Err(refused(format!("there is no file `{specifier}`"), help));
@@ -131,25 +133,32 @@ impl Sources {
         Ok(real)
     }
 
-    /// Reads a file, unless it is known already.
-    fn add(&mut self, name: &Path, path: &Path, specifier: &str) -> Result<Imported, Imported> {
+    /// Reads a file, unless it was already read.
+    fn add(
+        &mut self,
+        name: &Path,
+        path: &Path,
+        specifier: &str,
+    ) -> Result<ImportResolution, ImportResolution> {
         let real = self.resolve(path, specifier)?;
         let shown = name.display().to_string();
         if let Some(number) = self.files.iter().position(|file| file.real == real) {
-            return Ok(Imported::File { number: number as u32, name: shown, text: None });
+            return Ok(ImportResolution::File { number: number as u32, name: shown, text: None });
         }
-        let unreadable = |what| Imported::Refused { what: format!("`{specifier}` {what}"), help: None };
+        let unreadable =
+            |what| ImportResolution::Refused { what: format!("`{specifier}` {what}"), help: None };
         let text = read(&real).map_err(unreadable)?;
         self.files.push(Source { name: name.to_owned(), real, text: text.clone() });
-        Ok(Imported::File { number: self.files.len() as u32 - 1, name: shown, text: Some(text) })
+        Ok(ImportResolution::File { number: self.files.len() as u32 - 1, name: shown, text: Some(text) })
     }
 }
 
 impl Files for Sources {
-    fn import(&mut self, from: u32, specifier: &str) -> Imported {
-        let refused = |what: String, help: &str| Imported::Refused { what, help: Some(help.to_owned()) };
+    fn import(&mut self, from: u32, specifier: &str) -> ImportResolution {
+        let refused =
+            |what: String, help: &str| ImportResolution::Refused { what, help: Some(help.to_owned()) };
         let Some(importer) = self.files.get(from as usize) else {
-            return Imported::Refused { what: format!("no file imports `{specifier}`"), help: None };
+            return ImportResolution::Refused { what: format!("no file imports `{specifier}`"), help: None };
         };
         if specifier.len() > LONGEST_PATH {
             return refused("this is longer than a path can be".to_owned(), "plans import from \"./...\"");
@@ -164,8 +173,8 @@ impl Files for Sources {
         let path = importer.real.parent().unwrap_or(Path::new("/")).join(&file);
         let look = look(&path);
         let imported = self.add(&name, &path, specifier).unwrap_or_else(|refused| refused);
-        // Of a file that is known already, what counts is how it was when it was read.
-        if !matches!(imported, Imported::File { text: None, .. }) {
+        // For a known file, its metadata at the time of reading counts.
+        if !matches!(imported, ImportResolution::File { text: None, .. }) {
             self.looked_at.push(SourceFile { path: name, look });
         }
         imported
@@ -181,7 +190,7 @@ fn file_of(specifier: &str) -> String {
     }
 }
 
-/// The text of a file, or what is wrong with it.
+/// The text of a file, or an error message.
 fn read(file: &Path) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
     if !file.is_file() {

@@ -1,5 +1,4 @@
-//! How ops and their options are called in TypeScript. The compiler, the sandbox and the type declarations all go by
-//! this.
+//! The names of ops and their options in TypeScript. The compiler, the sandbox and the type declarations all use this.
 
 use anabranch_plan::op::{ParamKind, ParamSpec, Spec};
 
@@ -26,10 +25,10 @@ pub(crate) const TYPES: [&str; 11] = [
 /// The namespace whose methods need no prefix.
 pub(crate) const ROOT: &str = "core";
 
-/// How many ids of each row's list a fan-out follows if a plan does not say.
+/// The default number of ids of each row's list that a fan-out follows.
 pub(crate) const DEFAULT_FANOUT: i64 = 100;
 
-/// Options that every op takes, beside its own: the name here, and in plan JSON.
+/// Additional options that every op takes: the name here, and in plan JSON.
 pub(crate) const UNIVERSAL: [(&str, &str); 6] = [
     ("id", "node_id"),
     ("trace", "trace"),
@@ -59,7 +58,7 @@ pub(crate) fn option(param: &ParamSpec) -> String {
     }
 }
 
-/// Another name for the same option, if it has one: what is called `by` is also called `key`.
+/// Another name of the same option, if it has one: `by` is also called `key`.
 pub(crate) fn alias(spec: &Spec, param: &ParamSpec) -> Option<&'static str> {
     let taken = || spec.params.iter().any(|other| other.name == "key");
     let names_keys = matches!(param.kind, ParamKind::Key | ParamKind::SortKeys);

@@ -1,4 +1,4 @@
-//! The process that runs a plan's code: it gives up what it could do, is told a job, and answers.
+//! The process that runs a plan's code: it drops its privileges, reads a job, and answers.
 
 use std::io::{Error, ErrorKind, Read, Stdin, Stdout, Write};
 use std::process::ExitCode;
@@ -8,16 +8,17 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::frames::{self, Answer, WorkerMessage};
-use crate::job::{Fault, Files, Imported, Job, JobOutput};
+use crate::job::{Fault, Files, ImportResolution, Job, JobOutput};
 use crate::make::make;
 
-/// The parser descends into whatever the sources nest.
+/// The stack size of the parser, which is recursive in the nesting of the sources.
 const STACK: usize = 256 << 20;
 
 /// The memory of the process besides the plan's: the program, the parser's, and the unfinished answer.
 const MEMORY: u64 = 1 << 30;
 
-/// The CPU time of the process beside the code's own: to parse and rewrite the sources, and to write the answer.
+/// The CPU time of the process besides the code's own: for parsing and rewriting the sources, and for writing the
+/// answer.
 const TIME: Duration = Duration::from_secs(2);
 
 /// Runs the code of one plan: the job comes on the standard input, and goes to the standard output.
@@ -47,7 +48,7 @@ fn renounce() -> Result<(), Error> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     limit(Resource::Core, 0)?;
     limit(Resource::Fsize, 0)?;
-    // What is open stays open; nothing more can be.
+    // Open files stay open. No more can be opened.
     limit(Resource::Nofile, 0)
 }
 
@@ -82,12 +83,12 @@ struct Parent<'p> {
 }
 
 impl Files for Parent<'_> {
-    fn import(&mut self, from: u32, specifier: &str) -> Imported {
+    fn import(&mut self, from: u32, specifier: &str) -> ImportResolution {
         let question = WorkerMessage::Import { from, specifier: specifier.to_owned() };
         let answer = frames::write(self.write, &question).and_then(|()| frames::read::<Answer>(self.read));
         answer.unwrap_or_else(|error| {
             self.broken = Some(error);
-            Imported::Refused { what: "the compiler is gone".to_owned(), help: None }
+            ImportResolution::Refused { what: "the compiler is gone".to_owned(), help: None }
         })
     }
 }

@@ -16,9 +16,9 @@ use crate::value::Scalar;
 /// The answer to a request.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The caller's name for the request, or one that was made up.
+    /// The caller's id of the request, or a generated one.
     pub request_id: RequestId,
-    /// The name of this run.
+    /// The id of this run.
     pub engine_request_id: RequestId,
     /// The rows of each output of the plan, in its order.
     pub outputs: Vec<Rows>,
@@ -30,12 +30,12 @@ pub struct Answer {
     pub stats: Stats,
 }
 
-/// The name of a request. One that was made is put into words only where somebody reads it.
+/// The id of a request. A generated one is formatted only when it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestId {
-    /// As the asker has it.
+    /// The caller's id.
     Given(String),
-    /// A number like no other, written as a random UUID is.
+    /// A unique number, formatted like a random UUID.
     Made(u128),
 }
 
@@ -73,7 +73,7 @@ pub struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// The value of a column, unless it is null or not there.
+    /// The value of a column; `None` if it is null or missing.
     pub fn get(&self, key: Key) -> Option<Scalar> {
         self.rows.batch().column(key)?.get(self.row).map(Scalar::from)
     }
@@ -160,15 +160,15 @@ impl Answer {
 }
 
 /// The fields of an output, named once for all its rows.
-struct Named<'a> {
+struct NamedFields<'a> {
     /// `"name":` of each column, one after the other.
     names: Vec<u8>,
     columns: SmallVec<[(Range<usize>, &'a Column); 8]>,
 }
 
-fn named<'a>(rows: &'a Rows, keys: &Keys) -> Named<'a> {
+fn named<'a>(rows: &'a Rows, keys: &Keys) -> NamedFields<'a> {
     let columns = rows.batch().columns();
-    let mut named = Named { names: Vec::with_capacity(24 * columns.len()), columns: SmallVec::new() };
+    let mut named = NamedFields { names: Vec::with_capacity(24 * columns.len()), columns: SmallVec::new() };
     for kind in [Kind::Float, Kind::Text, Kind::Int, Kind::Bool] {
         for (key, column) in columns.iter().filter(|(_, column)| column.kind() == kind) {
             let start = named.names.len();
@@ -196,7 +196,7 @@ fn write_rows(rows: &Rows, keys: &Keys, first: &mut bool, out: &mut Vec<u8>) {
 }
 
 /// Writes `"id":..,"fields":{..}`.
-fn write_row(rows: &Rows, named: &Named<'_>, row: usize, out: &mut Vec<u8>) {
+fn write_row(rows: &Rows, named: &NamedFields<'_>, row: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"id\":");
     write(out, &rows.batch().ids()[row]);
     out.extend_from_slice(b",\"fields\":{");

@@ -1,8 +1,8 @@
-//! The budget of a request: how many rows and bytes it may make.
+//! The budget of a request: the rows and bytes that it may produce.
 //!
 //! A plan decides how much a request reads: a fan-out of fan-outs multiplies its lists, a join multiplies its rows. The
-//! budget bounds that before memory is asked for. It counts everything that the nodes of one request make, from the
-//! first to the last, and gives nothing back.
+//! budget limits that before memory is allocated. It counts everything that the nodes of one request produce, from the
+//! first to the last, and returns nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use anabranch_text::size;
 pub struct Bounds {
     /// Rows of nodes that make new rows: sources, fan-outs, joins, unions.
     pub rows: u64,
-    /// Bytes of these rows, of columns with their texts, and of the keys of reads; replies under way count, too.
+    /// The bytes of these rows, of columns with their texts, and of the keys of reads. Replies in progress count, too.
     pub bytes: u64,
 }
 
@@ -30,13 +30,13 @@ impl Bounds {
     pub const NONE: Bounds = Bounds { rows: u64::MAX, bytes: u64::MAX };
 }
 
-/// The count of what one request has made, and the bounds that it must keep.
+/// The rows and bytes that one request has produced, and its limits.
 #[derive(Debug, Default)]
 pub struct Budget {
     bounds: Bounds,
     rows: AtomicU64,
     bytes: AtomicU64,
-    /// Bytes of replies under way, which no node has taken yet.
+    /// The bytes of replies in progress, which no node has taken yet.
     replies: AtomicU64,
 }
 
@@ -80,26 +80,26 @@ impl Budget {
         Budget { bounds, ..Budget::default() }
     }
 
-    /// A budget of what is left of this one.
+    /// A budget of the remaining part of this one.
     pub(crate) fn rest(&self) -> Budget {
         let left = |all: u64, used: &AtomicU64| all.saturating_sub(used.load(Ordering::Relaxed));
         let Bounds { rows, bytes } = self.bounds;
         Budget::new(Bounds { rows: left(rows, &self.rows), bytes: left(bytes, &self.bytes) })
     }
 
-    /// How many more rows may be made.
+    /// The number of rows that may still be produced.
     pub fn rows_left(&self) -> u64 {
         self.bounds.rows.saturating_sub(self.rows.load(Ordering::Relaxed))
     }
 
-    /// Counts new rows with so many columns. To be called before they are made.
+    /// Counts new rows with this many columns. Must be called before they are created.
     pub fn take_rows(&self, rows: u64, columns: u64) -> Result<(), OverBudget> {
         let allowed = self.bounds.rows;
         take(&self.rows, rows, allowed).map_err(|needed| OverBudget::Rows { needed, allowed })?;
         self.take_values(rows.saturating_mul(columns + 1))
     }
 
-    /// Counts values of new columns, or keys of a read. To be called before they are made.
+    /// Counts values of new columns, or keys of a read. Must be called before they are created.
     pub fn take_values(&self, values: u64) -> Result<(), OverBudget> {
         self.take_bytes(values.saturating_mul(VALUE_BYTES))
     }
@@ -134,7 +134,7 @@ pub struct ReplyCount {
 }
 
 impl ReplyCount {
-    /// Counts ids, each with so many values beside it. To be called before they are kept.
+    /// Counts ids, each with this many values. Must be called before they are stored.
     #[inline]
     pub fn take_ids(&mut self, ids: u64, values: u64) -> Result<(), OverBudget> {
         let needed = self.rows.saturating_add(ids);
@@ -145,14 +145,14 @@ impl ReplyCount {
         self.take_bytes(ids.saturating_mul((values + 1) * VALUE_BYTES))
     }
 
-    /// Counts bytes of texts. To be called before they are kept.
+    /// Counts bytes of texts. Must be called before they are stored.
     #[inline]
     pub fn take_bytes(&mut self, bytes: u64) -> Result<(), OverBudget> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes < UNCOUNTED { Ok(()) } else { self.settle() }
     }
 
-    /// Counts in the budget what is left to count. To be called when the reply is complete.
+    /// Adds the rest of the count to the budget. Must be called when the reply is complete.
     pub fn settle(&mut self) -> Result<(), OverBudget> {
         let (bytes, allowed) = (std::mem::take(&mut self.bytes), self.budget.bounds.bytes);
         let used = self.budget.bytes.load(Ordering::Relaxed);

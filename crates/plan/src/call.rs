@@ -11,7 +11,7 @@ use crate::bounds::Budget;
 use crate::document::StaleTerms;
 use crate::inspect::{Observer, Recording};
 use crate::request::{Request, RequestValues, UserId};
-use crate::source::{self, MalformedValues, Reply, Shared, StaleReads, StaleUse};
+use crate::source::{self, MalformedValues, ReadContext, Reply, Shared, StaleReads, StaleUse, TraceContext};
 use crate::value::Values;
 
 /// One request, as its nodes see it.
@@ -26,8 +26,10 @@ pub struct Call {
     pub clock: Arc<dyn Clock>,
     /// The trips made so far.
     pub tally: Tally,
-    /// How much its nodes may still make.
+    /// The remaining budget of its nodes.
     pub budget: Arc<Budget>,
+    /// The distributed trace of the request, if there is one.
+    pub(crate) trace: Option<TraceContext>,
     pub(crate) shared: Box<[Shared]>,
     /// The layer that answers its reads.
     pub(crate) answers: Answers,
@@ -90,6 +92,7 @@ impl Call {
             clock,
             tally: Tally::default(),
             budget: Arc::default(),
+            trace: None,
             shared: Box::default(),
             answers: Answers::Live,
             observer: None,
@@ -114,7 +117,12 @@ impl Call {
         Call { answers, observer: self.observer.clone(), budget: Arc::new(self.budget.rest()), ..call }
     }
 
-    /// Notes values that could not be read for a node.
+    /// The request as sources see it.
+    pub(crate) fn read_context(&self) -> ReadContext<'_> {
+        ReadContext { budget: &self.budget, trace: self.trace.as_ref() }
+    }
+
+    /// Records values that could not be read for a node.
     pub(crate) fn add_malformed(&self, node: usize, malformed: &MalformedValues) {
         if malformed.count > 0 {
             self.lock_malformed().entry(node).or_default().add(malformed.clone());

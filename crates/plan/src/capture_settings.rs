@@ -8,22 +8,22 @@ use serde_json::Value;
 use crate::fields::Fields;
 use crate::json::show;
 
-/// Which requests of a project are captured, as its file says; `None` stands for the default.
+/// The captures of a project's requests, from its file; `None` stands for the default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureSettings {
     /// The folder of the store.
     pub store: PathBuf,
     /// The set.
     pub set: String,
-    /// One request in so many.
+    /// One request in this many is captured.
     pub one_in: Option<NonZeroU64>,
-    /// At most so many a second.
+    /// The most captures per second.
     pub per_second: Option<NonZeroU32>,
-    /// The bytes that one capture may read.
+    /// The most bytes that one capture may read.
     pub most_bytes: Option<u32>,
-    /// The bytes that all captures may take.
+    /// The most bytes of all captures.
     pub total_bytes: Option<u64>,
-    /// How many may wait to be written.
+    /// The most captures that wait to be written.
     pub most_waiting: Option<NonZeroUsize>,
     /// Keys whose values are masked.
     pub masked_keys: Vec<String>,

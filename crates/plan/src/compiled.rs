@@ -21,30 +21,30 @@ pub struct Compiled {
     pub registries: Arc<Registries>,
     /// The stages of the engine's graph, inputs first.
     pub nodes: Vec<PlanNode>,
-    /// How it runs: the nodes of the engine's graph.
+    /// The nodes of the engine's graph.
     pub stages: Vec<Stage>,
     pub graph: Dag,
     pub policies: Policies,
-    /// The stages whose rows are the answer, in order.
+    /// The stages whose rows are the response, in order.
     pub outputs: Vec<usize>,
     /// The names of the outputs.
     pub output_names: Arc<[String]>,
-    /// How many tables of shared reads a request needs.
+    /// The number of tables of shared reads that a request needs.
     pub shared_reads: usize,
-    /// The conditions for which a request may bring a pattern or a list. They are decided in place, so this is set up
-    /// before the run.
+    /// The conditions that may use a pattern or a list of the request. They are evaluated in place, so the pattern or
+    /// list is prepared before the run.
     pub slow_conditions: Vec<Condition>,
-    /// The empty rows that a stage without rows of its own hands over.
+    /// The empty rows that a stage without its own rows passes on.
     pub nothing: Rows,
     /// Nodes that no output needs, and their ops.
     pub dead: Vec<(String, String)>,
     /// The regions: stages that succeed or fall back as a whole.
     pub regions: Vec<Region>,
-    /// True if a node has a fallback.
+    /// Whether any node has a fallback.
     pub degrades: bool,
-    /// How long a request that brings no deadline may take.
+    /// The time limit of a request without a deadline.
     pub deadline: Option<Duration>,
-    /// How long its stages took lately.
+    /// The recent durations of its stages.
     pub(crate) times: Times,
     /// The sources of the plan, besides the registries.
     pub origin: Origin,
@@ -68,29 +68,29 @@ pub struct PlanNode {
     pub op: Arc<dyn Op>,
     /// The nodes whose rows it takes, by number.
     pub inputs: Vec<usize>,
-    /// The columns and rows that somebody asks of it.
+    /// The columns and rows of it that other nodes need.
     pub demand: Demand,
     /// The choice between its inputs, if it makes one.
     pub choice: Option<Choice>,
-    /// The endpoint whose limit its trips count against, by place.
+    /// The index of the endpoint whose limit its trips count against.
     pub endpoint: Option<usize>,
-    /// The code that makes its rows.
+    /// The code that produces its rows.
     pub form: Form,
-    /// The longest it may take.
+    /// Its timeout.
     pub timeout: Option<Duration>,
-    /// The ranges that the columns of its rows keep to, whoever makes them.
+    /// The valid ranges of its columns, regardless of what produces them.
     pub ranges: Vec<Range>,
-    /// Its rows without the columns that it reads, if they are known beforehand.
+    /// Its rows without the columns that it reads, if they are known in advance.
     pub bare: Option<fn(&Call) -> Rows>,
-    /// True if its rows are those of its first input.
+    /// Whether its rows are those of its first input.
     pub passes: bool,
-    /// The columns that these lack, or that it makes anew.
+    /// The columns that it adds or replaces.
     pub made: Vec<MadeColumn>,
-    /// True for a region that the planner added for one node.
+    /// Whether it is a region that the planner added for one node.
     pub alone: bool,
-    /// True if it reads early for the node of the same id: its rows are there before those of that node.
+    /// Whether it reads early for the node of the same id: its rows are available before those of that node.
     pub early: bool,
-    /// The facts that no request needs.
+    /// The facts that are not needed to run a request.
     pub about: About,
 }
 
@@ -127,7 +127,7 @@ pub struct MadeColumn {
 /// A fallback: the rows that replace those of a node.
 #[derive(Clone)]
 pub enum StandIn {
-    /// These, which are none.
+    /// An empty set of rows.
     Empty(Rows),
     /// The rows of its input, with these constants or nulls as columns.
     Fill {
@@ -158,17 +158,17 @@ impl StandIn {
 pub struct Region {
     /// The node whose rows these are: the `core::timeout`, or the one node.
     pub node: usize,
-    /// The stage that goes on with its rows; of a region of one stage that stage itself.
+    /// The stage that passes on its rows. For a region of one stage, that stage itself.
     pub exit: usize,
     /// The stage that watches the time. The time of a region of one stage is the stage's own timeout.
     pub timer: Option<usize>,
-    /// Its fallbacks, tried in turn.
+    /// Its fallbacks, in order.
     pub stand_ins: Vec<StandIn>,
-    /// The stages that run for it alone, those of regions within it included.
+    /// The stages that run only for it, including those of regions within it.
     pub members: Vec<usize>,
     /// The stages that run only as its fallback.
     pub fallback_stages: Vec<usize>,
-    /// The input of the exit, by place, whose rows the region was given, if there is one.
+    /// The index of the exit's input whose rows the region was given, if there is one.
     pub given: Option<usize>,
     /// The region around it.
     pub membership: Option<RegionMembership>,
@@ -258,7 +258,7 @@ impl Stage {
 }
 
 impl Compiled {
-    /// How its stages are carried out if no node may take longer than this.
+    /// The policies of its stages if no node may take longer than this.
     pub fn stricter(&self, timeout: Duration) -> Policies {
         let policy = |(number, stage): (usize, &Stage)| {
             let mut policy = *self.policies.of(NodeId(number as u32));

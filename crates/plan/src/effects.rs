@@ -1,4 +1,4 @@
-//! Which columns the nodes of a plan write, as known without running it.
+//! The columns that the nodes of a plan write, determined without running it.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub enum WritesEval {
     Exact(BTreeSet<u32>),
     /// Some of these and no others.
     May(BTreeSet<u32>),
-    /// Nothing.
+    /// Nothing is known.
     Unknown,
 }
 
@@ -34,7 +34,7 @@ pub trait Gamma {
 }
 
 impl Effect {
-    /// Evaluates it with what is known of the parameters.
+    /// Evaluates it with the known parameters.
     pub fn eval(&self, gamma: &impl Gamma) -> WritesEval {
         match self {
             Effect::Keys(keys) => WritesEval::Exact(keys.iter().copied().collect()),
@@ -170,7 +170,7 @@ pub fn plan_info(document: &Document, ops: &Ops, registries: &Registries) -> Val
     })
 }
 
-/// The digest of what a plan requires; empty when it requires nothing.
+/// The digest of a plan's requirements; empty if it has none.
 fn capabilities_digest(document: &Document) -> String {
     if document.capabilities.is_empty() && document.extensions.is_empty() {
         return String::new();

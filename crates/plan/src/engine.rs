@@ -21,18 +21,18 @@ use crate::bounds::Budget;
 use crate::call::{Answers, Call};
 use crate::compiled::Compiled;
 use crate::error::Error;
-use crate::inspect::{Inspected, Inspection, Replay};
+use crate::inspect::{Inspection, InspectionOutcome, Replay};
 use crate::ledger::LedgerEntry;
 use crate::metrics::PlanMetrics;
 use crate::op::{FilesFrom, Ops};
-use crate::planner::{self, Asking, Surroundings};
+use crate::planner::{self, RowDemand, Surroundings};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
-use crate::source::{HedgeCounts, Hedging, MalformedValues, Shared, Source, StaleStore};
+use crate::source::{HedgeCounts, Hedging, MalformedValues, Shared, Source, StaleStore, TraceContext};
 
-/// How long a request may go on after its deadline if all it has left to do is done in place: timers fire late, most
-/// of all on a busy machine.
+/// The time for which a request may continue after its deadline if all of its remaining work is done in place. Timers
+/// fire late, especially on a busy machine.
 const GRACE: Duration = Duration::from_millis(1);
 
 /// The configuration of an engine.
@@ -45,15 +45,15 @@ pub struct Config {
     pub ops: Ops,
     /// The folder of `NAME.plan.json` files.
     pub folder: Option<PathBuf>,
-    /// Folders that plans may name files in, beside the folder of each plan.
+    /// The folders in which plans may name files, besides the folder of each plan.
     pub files: Vec<PathBuf>,
-    /// Threads, inline threshold, how many runs.
+    /// The engine's settings: threads, inline threshold, number of runs.
     pub runs: engine::Config,
-    /// True to refuse requests that would miss their deadline under the present load.
+    /// Whether to refuse requests that would miss their deadline under the current load.
     pub admission: bool,
     /// The seed of generated request ids; random unless a test sets it.
     pub seed: u64,
-    /// The bytes of replies that are remembered for fallbacks to stale values, by all plans together.
+    /// The memory for replies that are kept for fallbacks to stale values, for all plans together, in bytes.
     pub stale_bytes: usize,
 }
 
@@ -102,15 +102,17 @@ pub struct Plan {
 /// The options of one request.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// When it must be answered; if not given, the plan's own deadline holds.
+    /// The deadline of the response. Default: the plan's own deadline.
     pub deadline: Option<Instant>,
-    /// The longest that any of its nodes may take, beside what the plan says. Nodes that are computed in one go have
-    /// their times together.
+    /// The timeout of each node, in addition to the plan's. Nodes that are computed together share the sum of their
+    /// times.
     pub node_timeout: Option<Duration>,
-    /// One node at a time, for comparison; the times of regions are not watched then.
+    /// Whether to run one node at a time, for comparison. The times of regions are not watched then.
     pub sequential: bool,
     /// Overrides the engine's inline threshold.
     pub inline_threshold: Option<Duration>,
+    /// The distributed trace of the request, which HTTP sources receive.
+    pub trace: Option<TraceContext>,
 }
 
 impl Config {
@@ -165,8 +167,8 @@ impl Engine {
         Ok(Engine::on(runs, config))
     }
 
-    /// An engine on a given runner, whatever `config.runs` says; tests bring one with a virtual clock. Panics if the config
-    /// is one that [`load`](Engine::load) refuses.
+    /// An engine on a given runner, which replaces `config.runs`. Tests use one with a virtual clock. Panics if
+    /// [`load`](Engine::load) would refuse the config.
     pub fn on(runs: engine::Engine, config: Config) -> Engine {
         let Config { registries, sources, ops, folder, files, runs: settings, admission, seed, stale_bytes } =
             config;
@@ -206,8 +208,8 @@ impl Engine {
         }))
     }
 
-    /// The plan called `name` in the folder, compiled the first time it is asked for. It reads a file and compiles on the
-    /// calling thread: a service loads its plans before it serves, or off its async workers.
+    /// The plan with this name in the folder, compiled on first use. It reads a file and compiles on the calling
+    /// thread, so a service loads its plans before it serves, or off its async workers.
     pub fn plan(&self, name: &str) -> Result<Plan, Error> {
         if let Some(plan) = self.lock().get(name) {
             return Ok(plan.clone());
@@ -216,8 +218,8 @@ impl Engine {
         Ok(self.lock().entry(name.to_owned()).or_insert(plan).clone())
     }
 
-    /// Compiles the plan called `name` in the folder once more. Requests under way end with the plan that they began with.
-    /// Counts, learned durations of admission and remembered replies stay.
+    /// Compiles the plan with this name in the folder again. Requests in flight end with the old plan. Counts, learned
+    /// durations of admission and remembered replies stay.
     pub fn reload(&self, name: &str) -> Result<Plan, Error> {
         let plan = self.load_plan(name)?;
         self.lock().insert(name.to_owned(), plan.clone());
@@ -243,7 +245,7 @@ impl Engine {
 
     /// Compiles the text of a plan that names these files.
     pub(crate) fn compile_from(&self, text: &str, files: FilesFrom<'_>) -> Result<Plan, Error> {
-        let (compiled, warnings) = self.compiled(text, files, Asking::Wanted)?;
+        let (compiled, warnings) = self.compiled(text, files, RowDemand::Wanted)?;
         let (compiled, warnings) = (Arc::new(compiled), warnings.into());
         let admission = self.admission(&compiled.name);
         Ok(Plan { compiled, engine: self.clone(), admission, warnings })
@@ -253,7 +255,7 @@ impl Engine {
         &self,
         text: &str,
         files: FilesFrom<'_>,
-        asking: Asking,
+        asking: RowDemand,
     ) -> Result<(Compiled, Vec<Problem>), Error> {
         let inner = &*self.0;
         let with = Surroundings {
@@ -313,7 +315,8 @@ impl Engine {
         PlanMetrics { plans, hedges: self.hedges() }
     }
 
-    /// The way into the plan of this name. All that are called so share it: what was learnt outlives a reload.
+    /// The admission control of the plan with this name. All versions of a plan share it, so that its knowledge
+    /// survives a reload.
     fn admission(&self, name: &str) -> Arc<PlanAdmission> {
         let inner = &*self.0;
         let mut admissions = inner.admissions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -357,7 +360,7 @@ impl Plan {
         &self.warnings
     }
 
-    /// The same, with what is odd about it told otherwise: of the source that its text was made from.
+    /// The same plan with other warnings: those of the source that its text was made from.
     #[must_use]
     pub fn warned(self, warnings: Vec<Problem>) -> Plan {
         Plan { warnings: warnings.into(), ..self }
@@ -390,11 +393,16 @@ impl Plan {
         request: Request,
         options: &'a RunOptions,
         inspection: Inspection,
-    ) -> Pin<Box<dyn Future<Output = Inspected> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = InspectionOutcome> + Send + 'a>> {
         Box::pin(self.run_here(request, options, inspection))
     }
 
-    async fn run_here(&self, request: Request, options: &RunOptions, inspection: Inspection) -> Inspected {
+    async fn run_here(
+        &self,
+        request: Request,
+        options: &RunOptions,
+        inspection: Inspection,
+    ) -> InspectionOutcome {
         let (inner, plan) = (&*self.engine.0, &self.compiled);
         let clock = inner.runs.clock();
         let own = || Some(clock.now() + plan.deadline?);
@@ -402,11 +410,11 @@ impl Plan {
         let admitted = match self.admission.enter(deadline, &**clock) {
             Ok(admitted) => admitted,
             Err(refused) => {
-                return Inspected { answer: Err(refused), failed_ledger: Vec::new(), run: None };
+                return InspectionOutcome { answer: Err(refused), failed_ledger: Vec::new(), run: None };
             }
         };
         let request_id = request.request_id.clone();
-        let call = self.call(request, inspection);
+        let call = self.call(request, options, inspection);
         if !plan.slow_conditions.is_empty() {
             self.set_up_conditions(&call).await;
         }
@@ -419,7 +427,7 @@ impl Plan {
         }
         let stricter = options.node_timeout.map(|timeout| plan.stricter(timeout));
         let policies = stricter.as_ref().unwrap_or(&plan.policies);
-        // Only what can be stood in for is ever cut early.
+        // Only nodes with a fallback are ever cut off early.
         let known = deadline.filter(|_| plan.degrades).and_then(|_| plan.times.reserve());
         let bounds = Options {
             label: "plan".into(),
@@ -446,7 +454,7 @@ impl Plan {
             Err(error) => (Err(error), work.into_ledger()),
         };
         admitted.end(&answer);
-        Inspected { answer, failed_ledger, run }
+        InspectionOutcome { answer, failed_ledger, run }
     }
 
     /// Compiles the patterns of the request that decide between branches, on the pool.
@@ -467,7 +475,7 @@ impl Plan {
         let _ = is_done.await;
     }
 
-    fn call(&self, request: Request, inspection: Inspection) -> Arc<Call> {
+    fn call(&self, request: Request, options: &RunOptions, inspection: Inspection) -> Arc<Call> {
         let Inspection { observer, replay } = inspection;
         let (clock, answers) = match replay {
             None => (Arc::clone(self.engine.0.runs.clock()), Answers::Live),
@@ -476,7 +484,8 @@ impl Plan {
         let shared = (0..self.compiled.shared_reads).map(|_| Shared::default()).collect();
         let call = Call::of(request, clock);
         let budget = Arc::new(Budget::new(self.engine.0.registries.limits.bounds));
-        Arc::new(Call { shared, answers, observer, budget, ..call })
+        let trace = options.trace.clone();
+        Arc::new(Call { shared, answers, observer, budget, trace, ..call })
     }
 
     fn answer(&self, request_id: Option<String>, work: Work<'_>, call: &Call) -> Answer {

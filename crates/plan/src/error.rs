@@ -1,4 +1,4 @@
-//! How plans and requests fail.
+//! The errors of plans and requests.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,27 +17,27 @@ use crate::expr;
 use crate::run::Fault;
 use crate::source;
 
-/// Why there is no plan, or no answer.
+/// The reason why there is no plan, or no response.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The plan cannot run; all that is wrong with it.
+    /// The plan cannot run, with all of its problems.
     #[error("{0}")]
     Plan(Problems),
     /// The folder has no such plan.
     #[error("no plan `{name}` {}", Folder(folder))]
     NoPlan {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// Where it was looked for.
+        /// The folder that was searched.
         folder: Option<PathBuf>,
-        /// Why the file could not be read.
+        /// The reason why the file could not be read.
         #[source]
         cause: Option<Arc<std::io::Error>>,
     },
-    /// A config that no engine can work with.
+    /// An invalid config.
     #[error("{0}")]
     Config(Problem),
-    /// A setting that no engine can work with.
+    /// An invalid setting.
     #[error(transparent)]
     Setting(ZeroSetting),
     /// The request was not taken.
@@ -49,27 +49,27 @@ pub enum Error {
          try again in {retry_after:.1?}, or give it more time"
     )]
     Overloaded {
-        /// When enough of what is under way will be done.
+        /// The time until enough of the requests in flight are done.
         retry_after: Duration,
-        /// How long the answer would take now.
+        /// The predicted time of the response.
         predicted: Duration,
-        /// How much time there was.
+        /// The time that was left.
         left: Duration,
     },
-    /// A node failed, and with it the request.
+    /// A node failed, and so did the request.
     #[error("node `{node}` ({op}): {failure}")]
     Node {
         /// The node.
         node: String,
         /// Its op.
         op: String,
-        /// How.
+        /// The failure.
         failure: Box<Failure<OpError>>,
     },
     /// The deadline passed.
     #[error("the deadline passed; still to finish: {}", late.join(", "))]
     Deadline {
-        /// The nodes being worked on.
+        /// The nodes in progress.
         late: Vec<String>,
     },
     /// The engine shut down.
@@ -103,7 +103,7 @@ impl Error {
         }
     }
 
-    /// The end of a run, with stages told as the nodes they are.
+    /// The error of a stopped run, with the nodes of its stages.
     pub(crate) fn stopped(plan: &Compiled, stopped: Stopped<Fault>) -> Error {
         let is_node = |stage: &NodeId| !matches!(plan.stages[stage.index()].what, StageWork::Timer(_));
         let names = |late: Vec<NodeId>| {
@@ -133,10 +133,10 @@ impl Error {
     }
 }
 
-/// Why a node has no output.
+/// The reason why a node has no output.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpError {
-    /// Its source did not deliver.
+    /// Its source failed.
     #[error(transparent)]
     Source(#[from] source::Error),
     /// Its expression or predicate has no value.
@@ -159,7 +159,7 @@ pub enum OpError {
     /// The stages that it times were not done in time.
     #[error("was not done in time; late: {0}")]
     Late(String),
-    /// Nobody waits for it any more.
+    /// The result is not needed any more.
     #[error("stopped")]
     Stopped,
 }

@@ -1,4 +1,4 @@
-//! Reading the fields of an object: each asked for by name and type, whatever is left over is an error.
+//! Reads the fields of an object, each by name and type. Every other field is an error.
 
 use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub(crate) trait Field<'a>: Sized {
     /// Its name in messages.
     const WHAT: &'static str;
 
-    /// The value as this type, if it is one.
+    /// Converts a value to this type, if it fits.
     fn read(value: &'a Value) -> Option<Self>;
 }
 
@@ -48,7 +48,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         self.problems.error(problem);
     }
 
-    /// Notes an error about a field, and the way out.
+    /// Reports an error of a field, with advice.
     pub(crate) fn error_with_help(&mut self, name: &str, what: impl Into<String>, help: impl Into<String>) {
         let problem = Problem::new(self.place(name), what).help(help);
         self.problems.error(problem);
@@ -97,7 +97,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         self.choice(name, words)
     }
 
-    /// Notes all fields that nobody asked for.
+    /// Reports all fields that were not read.
     pub(crate) fn finish(mut self) {
         #[cfg(test)]
         asked::note(&self.place, &self.asked);
@@ -197,7 +197,7 @@ pub(crate) mod asked {
         ASKED.with_borrow_mut(|asked| asked.entry(place.to_owned()).or_default().extend(names));
     }
 
-    /// The names asked for on this thread since the last call, by place.
+    /// The fields that were read on this thread since the last call, by place.
     pub(crate) fn take() -> RequestedFields {
         ASKED.take()
     }

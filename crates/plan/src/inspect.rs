@@ -1,9 +1,9 @@
-//! Looking into plans and requests from outside. The crate `anabranch-plan-inspect` stands on this page: captures,
-//! `why`, `explain` and traces are made of it.
+//! An interface for inspecting plans and requests from outside. The crate `anabranch-plan-inspect` uses it for
+//! captures, `why`, `explain` and traces.
 //!
-//! A request that is inspected may have an [`Observer`], which sees each read with its reply and each node with its
-//! rows, and a [`Replay`], which answers its reads and tells its time. The types of compiled plans are shown here as they
-//! are; they change with the inside of this crate.
+//! An inspected request may have an [`Observer`], which sees each read with its reply and each node with its rows, and
+//! a [`Replay`], which answers its reads and sets its time. The types of compiled plans are exposed unchanged here, so
+//! they change with the internals of this crate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,15 +23,15 @@ use crate::engine::{Engine, Plan};
 use crate::error::Error;
 use crate::ledger::LedgerEntry;
 use crate::op::FilesFrom;
-use crate::planner::Asking;
+use crate::planner::RowDemand;
 use crate::source::{self, Keys, Reader, Reply};
 
-/// Sees what one request reads and makes, while it runs.
+/// Observes the reads and the rows of one request while it runs.
 pub trait Observer: Send + Sync {
-    /// A read of a node is back.
+    /// Called with the reply of a node's read.
     fn read(&self, read: &ObservedRead<'_>);
 
-    /// A node, by number, has its rows.
+    /// Called with the rows of a node, by number.
     fn node(&self, node: usize, rows: &Rows);
 }
 
@@ -45,7 +45,7 @@ pub struct ObservedRead<'a> {
     pub reply: &'a Result<Reply, source::Error>,
     /// The time from the read to its reply.
     pub took: Duration,
-    /// The age of the oldest value, if the reply was made of earlier replies.
+    /// The age of the oldest value, if the reply consists of earlier replies.
     pub stale: Option<Duration>,
 }
 
@@ -61,11 +61,11 @@ pub struct ReadRequest<'a> {
     pub reader: &'a Reader,
     /// The rows that it reads for.
     pub rows: &'a Rows,
-    /// The keys made of them.
+    /// The keys of these rows.
     pub keys: &'a Keys,
     /// The request.
     pub call: &'a Call,
-    /// True if the node falls back to stale values.
+    /// Whether the node falls back to stale values.
     pub stale: bool,
 }
 
@@ -78,17 +78,17 @@ pub struct Replay {
     pub clock: Arc<dyn Clock>,
 }
 
-/// How a request is inspected; by default it is not.
+/// The inspection of a request. By default there is none.
 #[derive(Clone, Default)]
 pub struct Inspection {
-    /// Sees its reads and nodes.
+    /// Observes its reads and nodes.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Stands for its sources and its time.
+    /// Replaces its sources and its time.
     pub replay: Option<Replay>,
 }
 
 /// The end of an inspected request.
-pub struct Inspected {
+pub struct InspectionOutcome {
     /// The answer.
     pub answer: Result<Answer, Error>,
     /// The ledger of a request that failed.
@@ -103,19 +103,19 @@ impl Plan {
         &self.compiled
     }
 
-    /// The plan compiled once more, with all rows asked of the nodes that compute: to see rows that nobody wants.
+    /// Compiles the plan again so that computing nodes produce all rows, to see the rows that are not needed.
     pub fn compiled_for_all_rows(&self) -> Result<Compiled, Error> {
-        self.compiled_again(Asking::All)
+        self.compiled_again(RowDemand::All)
     }
 
     /// The plan compiled once more, and changed by `change`.
     pub fn changed(&self, change: impl FnOnce(&mut Compiled)) -> Result<Plan, Error> {
-        let mut compiled = self.compiled_again(Asking::Wanted)?;
+        let mut compiled = self.compiled_again(RowDemand::Wanted)?;
         change(&mut compiled);
         Ok(self.with_compiled(compiled))
     }
 
-    fn compiled_again(&self, asking: Asking) -> Result<Compiled, Error> {
+    fn compiled_again(&self, asking: RowDemand) -> Result<Compiled, Error> {
         let origin = &self.compiled.origin;
         Ok(self.engine().compiled(&origin.text, FilesFrom::Kept(&origin.files), asking)?.0)
     }

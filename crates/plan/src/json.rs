@@ -1,4 +1,4 @@
-//! JSON as it comes from people: strict, with places in the text; and the canonical text that digests are made of.
+//! A strict JSON parser for input from people, with positions in the text; and the canonical text for digests.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ fn read(text: &[u8], depth: usize) -> Result<Value, serde_json::Error> {
     reader.end().map(|()| value)
 }
 
-/// The line and column of the bracket that is one too deep.
+/// The line and column of the bracket that exceeds the maximum depth.
 fn too_deep(text: &[u8]) -> Option<(usize, usize)> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.iter().enumerate() {
@@ -146,7 +146,7 @@ impl<'de> Visitor<'de> for Strict {
     }
 }
 
-/// A value in messages: what it is when it is large, else its text.
+/// A value for messages: its type if it is large, else its text.
 pub(crate) fn show(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the string {}", quote(text)),
@@ -166,7 +166,7 @@ pub(crate) fn whole(value: &Value) -> Option<i64> {
     })
 }
 
-/// Compact text with the fields of objects sorted, whatever order the map keeps.
+/// Compact text with the fields of objects sorted, regardless of the order of the map.
 pub(crate) fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write_canonical(value, &mut text);

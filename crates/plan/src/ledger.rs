@@ -1,4 +1,4 @@
-//! The ledger of an answer: what did not go as the plan would have it.
+//! The ledger of a response: the list of its degraded parts.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,27 +17,27 @@ pub struct LedgerEntry {
     /// The `core::timeout` node around it, if the stand-in is for the whole region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The message, for an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// The fallback that stands for its rows: `empty`, `pass`, `default`, `stale`, or `node` and an id; `null` where
-    /// just some values are missing.
+    /// The fallback that replaces its rows: `empty`, `pass`, `default`, `stale`, or `node` and an id; `null` if only
+    /// some values are missing.
     pub fallback: String,
-    /// How long the request waited for it once it had begun.
+    /// The time for which the request waited for it after its start.
     #[serde(rename = "waited_us", with = "micros")]
     pub waited: Duration,
-    /// How old the oldest value is that stands for it, if they are old.
+    /// The age of the oldest value that replaces its rows, if they are stale.
     #[serde(rename = "age_us", default, skip_serializing_if = "Option::is_none", with = "some_micros")]
     pub age: Option<Duration>,
-    /// The number of keys whose earlier values were known, if they stand for it.
+    /// The number of keys whose earlier values were known, for a stale fallback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_keys: Option<u32>,
-    /// The number of keys that were asked for then.
+    /// The number of keys that were requested, for a stale fallback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_keys: Option<u32>,
-    /// The number of rows that stand for it, or of values that are missing.
+    /// The number of rows that replace its own, or of values that are missing.
     pub rows: usize,
 }
 
@@ -64,22 +64,22 @@ impl LedgerEntry {
     }
 }
 
-/// Why a node did not make it.
+/// The reason why a node is degraded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// It was begun, and not done in its time.
+    /// It was started, and did not finish in time.
     Timeout,
     /// It failed.
     Error,
-    /// It was not begun: there was not enough time left for it.
+    /// It was not started, because there was not enough time left.
     Shed,
-    /// It has its rows, but some values in its source could not be read: they are null.
+    /// It has its rows, but some values in its source could not be read. They are null.
     Malformed,
 }
 
 impl Reason {
-    /// As it is written.
+    /// The word in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Reason::Timeout => "timeout",

@@ -32,7 +32,7 @@
 //! # }
 //! ```
 //!
-//! Ops of your own are added beside the built-in ones:
+//! Your own ops are added to the built-in ones:
 //!
 //! ```
 //! use anabranch_plan::op::*;
@@ -85,8 +85,8 @@
 //! # }
 //! ```
 //!
-//! ARCHITECTURE.md walks through loading and one request, file by file. Those who look into requests from outside
-//! ([`inspect`]) use the crate `anabranch-plan-inspect`.
+//! ARCHITECTURE.md walks through loading and one request, file by file. To inspect requests from outside ([`inspect`]),
+//! use the crate `anabranch-plan-inspect`.
 
 mod json;
 mod toml_text;

@@ -11,13 +11,13 @@ use crate::admission::Totals;
 use crate::ledger::{LedgerEntry, Reason};
 use crate::source::HedgeCounts;
 
-/// How many different lines of ledgers are counted for a plan; what comes beyond is counted together.
+/// The most distinct ledger lines that are counted per plan. Further ones are counted together.
 const MAX_LINES: usize = 1024;
 
 /// The node that lines beyond the bound are counted under.
 const OTHERS: &str = "(others)";
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// With all its rows.
@@ -30,7 +30,7 @@ pub enum Outcome {
     Deadline,
     /// It was not let in.
     Refused,
-    /// Whoever asked stopped waiting.
+    /// The caller stopped waiting.
     Dropped,
 }
 
@@ -73,28 +73,28 @@ pub struct PlanCounts {
     pub plan: String,
     /// Requests that have not ended.
     pub in_flight: u64,
-    /// How many requests ended how.
+    /// The number of requests by outcome.
     pub requests: [(Outcome, u64); 6],
     /// The fallbacks that were used, by node.
     pub degraded: Vec<DegradedCount>,
 }
 
-/// How often something stood in for a node, for one reason.
+/// The number of fallbacks of a node for one reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DegradedCount {
     /// The node.
     pub node: String,
-    /// Why it did not make it.
+    /// The reason.
     pub reason: Reason,
-    /// The fallback that gave its rows.
+    /// The fallback that replaced its rows.
     pub fallback: String,
-    /// How often.
+    /// The number of times.
     pub count: u64,
-    /// How long requests waited for it, all together.
+    /// The total time for which requests waited for it.
     pub waited: Duration,
-    /// How many rows stood for it, all together.
+    /// The total number of rows that replaced its own.
     pub rows: u64,
-    /// The oldest that stood for it.
+    /// The age of the oldest stale value.
     pub oldest: Option<Duration>,
 }
 
@@ -193,7 +193,8 @@ impl Counts {
     }
 
     pub(crate) fn in_flight(&self) -> u64 {
-        // Ends first: one that comes and goes in between must not be missing from those that came.
+        // The ends are read first, so that a request that begins and ends in between is counted among those that
+        // entered.
         let ended: u64 = self.ended.iter().map(|count| count.load(Ordering::Relaxed)).sum();
         self.entered.load(Ordering::Relaxed).saturating_sub(ended)
     }

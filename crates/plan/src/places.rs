@@ -1,7 +1,7 @@
 //! Lines for problems: finds in the text of a TOML or JSON file the part that a problem's place names.
 //!
-//! The checks name places in words (``node `top` (core::topk), by``), because what they work on has no lines any more.
-//! Only when there are problems is the text read a second time, as a tree that knows where everything stands.
+//! The checks describe places in words (``node `top` (core::topk), by``), because their input has no line numbers any
+//! more. Only if there are problems is the text parsed a second time, into a tree with positions.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ pub(crate) struct SourceText<'a> {
     root: Node,
 }
 
-/// Where a place leads to: the part found last, and what is left of the place.
+/// The result of resolving a place: the last part that was found.
 struct NodePlace<'a> {
     node: &'a Node,
     at: Range<usize>,
 }
 
 impl<'a> SourceText<'a> {
-    /// Reads a text again; none if it cannot be read at all.
+    /// Parses a text again; `None` if that is impossible.
     pub(crate) fn read(format: Format, text: &'a str) -> Option<SourceText<'a>> {
         let mut notes = Notes::new("", text);
         let root = anabranch_document::parse(format, Limits::default(), &mut notes)?;
@@ -79,7 +79,7 @@ impl<'a> SourceText<'a> {
             node = next.node;
             found = Some(next);
         }
-        // What a node is given stands in `params`, beside what it is.
+        // The arguments of a node are in `params`, beside its other fields.
         found.or_else(|| self.step(field(table, "params").map(|(_, node)| node)?, segment))
     }
 

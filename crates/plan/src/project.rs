@@ -61,15 +61,15 @@ pub struct Project {
     pub admission: bool,
     /// The most rows and bytes of one request, if not those of the registry.
     pub bounds: BoundsSettings,
-    /// Folders that plans may name files in, beside the folder of the project.
+    /// The folders in which plans may name files, besides the folder of the project.
     pub files: Vec<PathBuf>,
-    /// True if plans may use the ops for tests, `test::sleep` and `test::busy_cpu`.
+    /// Whether plans may use the ops for tests, `test::sleep` and `test::busy_cpu`.
     pub test_ops: bool,
-    /// How plans run.
+    /// The settings for running plans.
     pub engine: EngineSettings,
-    /// Which requests are captured, if any.
+    /// The captures of requests, if any.
     pub captures: Option<CaptureSettings>,
-    /// How `anabranch serve` serves.
+    /// The settings of `anabranch serve`.
     pub serve: ServeSettings,
 }
 
@@ -86,9 +86,9 @@ pub struct EndpointSettings {
     pub connect_timeout: Option<Duration>,
     /// The longest to wait for a trip's reply.
     pub request_timeout: Option<Duration>,
-    /// When a late read is sent a second time, if that is done.
+    /// The hedging of late reads, if enabled.
     pub hedge: Option<Hedge>,
-    /// True if a value that cannot be read, or a key of another type, fails the read instead of being null.
+    /// Whether a value that cannot be read, or a key of another type, fails the read instead of being null.
     pub strict_values: bool,
 }
 
@@ -104,25 +104,25 @@ pub enum SourceSettings {
     },
     /// Redis.
     Redis {
-        /// Where, if not where the registry says.
+        /// The address. Default: the registry's.
         url: Option<Url>,
         /// True for a Redis Cluster.
         cluster: bool,
-        /// Connections that all requests share.
+        /// The number of connections that all requests share.
         connections: Option<u32>,
-        /// Commands of one trip before it becomes two.
+        /// The most commands of one trip before it is split.
         pipeline: Option<u32>,
-        /// A file of the certificates to trust, if not those of the system.
+        /// A file of the certificates to trust instead of the system's.
         authorities: Option<PathBuf>,
     },
     /// JSON over HTTP.
     Http {
-        /// Where, if not where the registry says.
+        /// The address. Default: the registry's.
         url: Option<Url>,
     },
 }
 
-/// Where a source is. It may hold a password, which debug output does not show.
+/// The address of a source. It may hold a password, which debug output hides.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(String);
 
@@ -182,20 +182,20 @@ pub struct FaultSettings {
     pub stall_after: Option<u32>,
 }
 
-/// How plans run.
+/// The settings for running plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineSettings {
     /// Threads for CPU work.
     pub cpu_threads: Option<u32>,
-    /// CPU work that is expected to take longer leaves for the pool.
+    /// CPU work that is expected to take longer goes to the pool.
     pub inline_threshold: Option<Duration>,
 }
 
 impl Project {
-    /// Finds `anabranch.toml` in a folder or the ones above it, and reads it; `None` if there is none.
+    /// Finds `anabranch.toml` in a folder or the ones above it, and reads it; `None` if there is no such file.
     pub fn find(start: &Path) -> Result<Option<Project>, Problems> {
         for folder in start.ancestors() {
-            // The first ancestor of a relative path is empty, which means the folder we are in.
+            // The first ancestor of a relative path is empty, which means the current folder.
             let file = folder.join(FILE);
             match fs::read_to_string(&file) {
                 Ok(text) => return Project::parse(&text, &file).map(Some),
@@ -214,7 +214,7 @@ impl Project {
         Project::parse_with(text, file, &|name| std::env::var(name).ok())
     }
 
-    /// As [`Project::parse`], with secrets from `secret`.
+    /// Like [`Project::parse`], with secrets from `secret`.
     pub fn parse_with(
         text: &str,
         file: &Path,
@@ -413,7 +413,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Puts in what stands for each `${NAME}`.
+    /// Replaces each `${NAME}` by its secret.
     fn with_secrets(&self, text: &str) -> Result<String, String> {
         let mut whole = String::new();
         let mut rest = text;
@@ -431,7 +431,7 @@ impl Reader<'_> {
     }
 }
 
-/// The field that was meant to be `source`, which decides which other fields there are.
+/// A misspelled field `source`. The real one decides about the other fields.
 fn typo_of_source(map: &Map<String, Value>) -> Option<&str> {
     let is_typo = |name: &&String| closest(name, ["source"]).is_some();
     if map.contains_key("source") { None } else { map.keys().find(is_typo).map(String::as_str) }
@@ -467,7 +467,7 @@ fn fault(fields: &mut Fields<'_, '_>, prefix: String) -> Option<FaultSettings> {
     Some(FaultSettings { prefix, delay, fail_every: fail_every.unwrap_or(0), stall_after })
 }
 
-/// `true` for the usual, or a table of what is different.
+/// Parses `true` for the defaults, or a table of settings.
 fn hedge(fields: &mut Fields<'_, '_>) -> Option<Hedge> {
     let map = match fields.raw("hedge")? {
         Value::Bool(on) => return on.then(Hedge::default),

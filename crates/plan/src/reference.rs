@@ -1,5 +1,5 @@
-//! Checks the reference pages in `docs` against the code: every field that a parser asks for is in a table, every field
-//! of a table is asked for, and every example is read by the real parser.
+//! Checks the reference pages in `docs` against the code: every field that a parser reads is in a table, every field of
+//! a table is read, and the real parser accepts every example.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ fn examples<'a>(page: &'a str, language: &str) -> Vec<(&'a str, &'a str)> {
         .collect()
 }
 
-/// The tables of a page, by the place that stands before each: `<!-- fields: PLACE -->`.
+/// The tables of a page, by the place before each: `<!-- fields: PLACE -->`.
 fn tables(page: &str) -> Tables {
     let mut tables = Tables::new();
     for part in page.split("<!-- fields: ").skip(1) {
@@ -44,7 +44,7 @@ fn tables(page: &str) -> Tables {
     tables
 }
 
-/// The fields that were asked for, by place without the names of entries.
+/// The fields that were read, by place without the names of entries.
 fn asked() -> Tables {
     let mut tables = Tables::new();
     for (place, names) in asked::take() {
@@ -54,7 +54,7 @@ fn asked() -> Tables {
     tables
 }
 
-/// A place without what differs from file to file: ``key `price` `` is `key`.
+/// A place without the names of entries: ``key `price` `` is `key`.
 fn general(place: &str) -> String {
     let segments = place.split(", ").map(|segment| {
         let word = segment.split([' ', '[']).next().unwrap_or_default();
@@ -114,7 +114,7 @@ fn the_page_of_plan_json_has_every_field() {
     assert_eq!(found, tables(PLAN));
 }
 
-/// Writes `docs/ops.md` anew with `UPDATE_EXPECT=1`.
+/// `UPDATE_EXPECT=1` writes `docs/ops.md` again.
 #[test]
 fn the_page_of_ops_has_every_op_and_parameter() {
     let mut page = String::from(

@@ -15,7 +15,7 @@ use crate::call::Call;
 use crate::compiled::{Compiled, Region, RegionMembership, StageWork, StandIn};
 use crate::error::OpError;
 use crate::ledger::LedgerEntry;
-use crate::op::{Contract, Form, Inputs, Started, WaitFuture};
+use crate::op::{Contract, Form, Inputs, StartedWork, WaitFuture};
 use crate::stand_in::{Instead, in_range, stand_in};
 use crate::watch::{Late, Watch};
 
@@ -26,17 +26,17 @@ pub(crate) struct Work<'a> {
     values: Box<[Option<Rows>]>,
     /// Work with a lower estimated cost runs without a look at the clock.
     trifle: Duration,
-    /// How far the stages are, if something can stand in for some of them, or they are timed.
+    /// The state of the stages, if some of them have fallbacks, or they are timed.
     watch: Option<Box<Watch>>,
-    /// True if the stages are timed.
+    /// Whether the stages are timed.
     timed: bool,
-    /// True to skip stages that never took as little time as is left.
+    /// Whether to skip stages that have never been as fast as the remaining time requires.
     weighs: bool,
-    /// True if stages run one at a time, so that no timer stage can run beside them.
+    /// Whether stages run one at a time, so that no timer stage can run beside them.
     pub(crate) sequential: bool,
 }
 
-/// Why a stage failed: which of its nodes, and how.
+/// The failure of a stage: the node, and the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub(crate) struct Fault {
@@ -63,7 +63,8 @@ impl<'a> Work<'a> {
         Work { plan, call, values, trifle, watch, timed: false, weighs: false, sequential: false }
     }
 
-    /// Goes by how long stages take. A timed request goes through with what looks hopeless: things may have changed.
+    /// Sets how stage times are used. A timed request also starts stages that look hopeless, because their times may
+    /// have changed.
     pub(crate) fn go_by_times(&mut self, timed: bool) {
         if timed {
             self.watch.get_or_insert_with(|| Box::new(Watch::new(self.plan)));
@@ -98,7 +99,7 @@ impl<'a> Work<'a> {
 impl Workload for Work<'_> {
     type Value = Rows;
     type Error = Fault;
-    type Future = Waiting;
+    type Future = WaitingStage;
     type Job = Chain;
 
     fn step(&mut self, node: NodeId, budget: Budget) -> Step<Self> {
@@ -121,8 +122,8 @@ impl Workload for Work<'_> {
                     unreachable!("stages fit their forms")
                 };
                 match Arc::clone(form).start(inputs, self.call) {
-                    Started::Ready(rows) => Step::Ready(contract_check.keep(rows)),
-                    Started::Later(future) => Step::Future(Waiting::For { contract_check, future }),
+                    StartedWork::Ready(rows) => Step::Ready(contract_check.keep(rows)),
+                    StartedWork::Later(future) => Step::Future(WaitingStage::For { contract_check, future }),
                 }
             }
             StageWork::Chain(nodes) => {
@@ -151,9 +152,9 @@ impl Workload for Work<'_> {
                 let rows = self.inputs(stage).pop().flatten();
                 Step::Ready(Ok(rows.expect("it needs the one that it hands over")))
             }
-            // Without a deadline and a time of its own there is nothing to watch.
+            // Without a deadline and a timeout there is nothing to watch.
             StageWork::Timer(_) if budget.due().is_none() || self.sequential => Step::Drop,
-            StageWork::Timer(_) => Step::Future(Waiting::ForTime),
+            StageWork::Timer(_) => Step::Future(WaitingStage::ForTime),
             StageWork::RunFallback(region) => match self.has_lost(*region) {
                 true => Step::Ready(Ok(plan.nothing.clone())),
                 false => Step::Drop,
@@ -194,12 +195,12 @@ impl Workload for Work<'_> {
         let Some(RegionMembership { region, is_fallback }) = plan.membership(stage) else { return };
         let Some(watch) = &mut self.watch else { return };
         match &plan.stages[stage].what {
-            // It has no rows of its own to lose; it passes on who did.
+            // It has no rows of its own. It passes on the late nodes of its region.
             StageWork::Exit(inner) => {
                 let late = watch.take_late(*inner);
                 late.into_iter().for_each(|late| watch.lose(region, late));
             }
-            // The time of all of them is over, and this is just the one that was told first.
+            // The time of all of them is over. This one was only reported first.
             StageWork::Wait(_) | StageWork::Chain(_) if matches!(failure, Failure::Deadline) => {
                 watch.expire(plan, region, is_fallback, self.call.clock.now());
             }
@@ -287,7 +288,7 @@ impl Work<'_> {
         Some(self.settle(region, instead))
     }
 
-    /// Notes what stands in for a region.
+    /// Records the fallback of a region.
     fn settle(&mut self, region: usize, instead: Instead) -> Rows {
         let plan = self.plan;
         if let Some(watch) = &mut self.watch {
@@ -306,7 +307,7 @@ impl Work<'_> {
         self.values[self.plan.stages[exit].inputs[0]].is_none()
     }
 
-    /// Why a region without anything to stand in for it has no rows.
+    /// The error of a region without a fallback.
     fn too_late(&self, region: usize) -> OpError {
         let Some(watch) = &self.watch else { return OpError::Stopped };
         let id = |late: &Late| {
@@ -327,7 +328,8 @@ impl Work<'_> {
 
     /// Gives up these stages.
     fn abandon(&mut self, stages: &[usize], drops: &mut Drops) {
-        // The last is dropped first; what runs is to be dropped before what waits for it, and so be the cause.
+        // The last is dropped first. A running stage must be dropped before the stages that wait for it, so that it is
+        // the cause.
         for &stage in stages.iter().rev() {
             drops.push(stage_id(stage));
             if let Some(watch) = &mut self.watch {
@@ -337,7 +339,7 @@ impl Work<'_> {
     }
 }
 
-/// A stage as the engine has it.
+/// The engine's id of a stage.
 pub(crate) fn stage_id(stage: usize) -> NodeId {
     NodeId(u32::try_from(stage).expect("a graph has fewer than 2^32 nodes"))
 }
@@ -414,22 +416,22 @@ impl ContractCheck {
 }
 
 /// A stage that waits.
-pub(crate) enum Waiting {
-    /// For what a node waits for.
+pub(crate) enum WaitingStage {
+    /// For the future of a node.
     For { contract_check: ContractCheck, future: WaitFuture },
-    /// Until its time is over.
+    /// For the end of its time.
     ForTime,
 }
 
-impl Future for Waiting {
+impl Future for WaitingStage {
     type Output = Result<Rows, Fault>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
-            Waiting::For { contract_check, future } => {
+            WaitingStage::For { contract_check, future } => {
                 future.as_mut().poll(context).map(|rows| contract_check.keep(rows))
             }
-            Waiting::ForTime => Poll::Pending,
+            WaitingStage::ForTime => Poll::Pending,
         }
     }
 }
@@ -440,7 +442,7 @@ pub(crate) struct Chain {
     stage: usize,
     inputs: Inputs,
     call: Arc<Call>,
-    /// How many of its nodes are done, if somebody wants to know.
+    /// The number of its finished nodes, if it is needed.
     progress: Option<Arc<AtomicU32>>,
 }
 

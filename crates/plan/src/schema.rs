@@ -1,4 +1,4 @@
-//! Which columns rows have, as known at load.
+//! The columns of rows, known at load.
 
 use anabranch_rows::{Key, Kind};
 
@@ -24,7 +24,7 @@ impl Schema {
         }
     }
 
-    /// The kind of a column, if it is there; ids are.
+    /// The kind of a column, if it exists. Ids always exist.
     pub fn kind(&self, key: Key) -> Option<Kind> {
         if key == Key::ID {
             return Some(Kind::Int);

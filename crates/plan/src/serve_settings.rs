@@ -15,14 +15,16 @@ pub struct ServeSettings {
     values: BTreeMap<&'static str, Vec<String>>,
 }
 
-/// How a setting is written in the file.
+/// The type of a setting in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text,
     /// Relative to the folder of the file.
     Path,
     Texts,
+    Paths,
     Count,
+    Number,
     /// A number of bytes, or text such as `"64MiB"`.
     Size,
     /// Text such as `"10s"`.
@@ -30,8 +32,8 @@ enum Kind {
     Switch,
 }
 
-/// All settings. The server gives them their meaning and their defaults.
-const FIELDS: [(&str, Kind); 24] = [
+/// All settings. The server defines their meaning and their defaults.
+const FIELDS: [(&str, Kind); 34] = [
     ("listen", Kind::Text),
     ("data", Kind::Path),
     ("token_file", Kind::Path),
@@ -42,6 +44,7 @@ const FIELDS: [(&str, Kind); 24] = [
     ("allow_hosts", Kind::Texts),
     ("cache", Kind::Size),
     ("quota", Kind::Size),
+    ("accept_loss", Kind::Switch),
     ("function_memory", Kind::Size),
     ("threads", Kind::Count),
     ("max_body", Kind::Size),
@@ -56,15 +59,24 @@ const FIELDS: [(&str, Kind); 24] = [
     ("stall_timeout", Kind::Duration),
     ("idle_timeout", Kind::Duration),
     ("grace", Kind::Duration),
+    ("canary", Kind::Number),
+    ("canary_for", Kind::Duration),
+    ("keep_requests", Kind::Switch),
+    ("dataset_models", Kind::Path),
+    ("dataset_files", Kind::Paths),
+    ("dataset_builds", Kind::Count),
+    ("dataset_disk", Kind::Size),
+    ("dataset_allow_custom", Kind::Switch),
+    ("dataset_ca_file", Kind::Path),
 ];
 
 impl ServeSettings {
-    /// The text of a setting.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name)?.first().map(String::as_str)
+    /// The names of all settings: those of the options of `anabranch serve`.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FIELDS.into_iter().map(|(name, _)| name)
     }
 
-    /// The texts of a setting that is a list.
+    /// The texts of a setting: one, or any number for a list.
     pub fn list(&self, name: &str) -> Option<&[String]> {
         self.values.get(name).map(Vec::as_slice)
     }
@@ -92,8 +104,13 @@ impl Kind {
             (Kind::Count | Kind::Size, Value::Number(number)) if number.is_u64() => number.to_string(),
             (Kind::Size, Value::String(text)) => size::parse(text).map(|_| text.clone())?,
             (Kind::Duration, Value::String(text)) => duration::parse(text).map(|_| text.clone())?,
-            (Kind::Texts, Value::Array(items)) => {
-                let text = |item: &Value| item.as_str().map(str::to_owned).ok_or_else(|| self.expected(item));
+            (Kind::Number, Value::Number(number)) => number.to_string(),
+            (Kind::Texts | Kind::Paths, Value::Array(items)) => {
+                let one = |text: &str| match self {
+                    Kind::Paths => path(text).to_string_lossy().into_owned(),
+                    _ => text.to_owned(),
+                };
+                let text = |item: &Value| item.as_str().map(one).ok_or_else(|| self.expected(item));
                 return items.iter().map(text).collect();
             }
             (_, other) => return Err(self.expected(other)),
@@ -104,8 +121,9 @@ impl Kind {
     fn expected(self, found: &Value) -> String {
         let what = match self {
             Kind::Text | Kind::Path => "a string",
-            Kind::Texts => "a list of strings",
+            Kind::Texts | Kind::Paths => "a list of strings",
             Kind::Count => "a whole number",
+            Kind::Number => "a number",
             Kind::Size => "a number of bytes, or a size such as \"256MiB\"",
             Kind::Duration => "a duration such as \"10s\"",
             Kind::Switch => "true or false",

@@ -16,10 +16,10 @@ use crate::project::{DataFile, EndpointSettings, FaultSettings, Project, SourceS
 use crate::registry::{Endpoint, EndpointKind, Registries};
 use crate::source::{Fault, Http, HttpConfig, Memory, MemoryData, Redis, RedisConfig, RedisTls, Source};
 
-/// How places in the project's file begin until they have their line.
+/// The prefix of places in the project's file until their lines are known.
 const PROJECT: &str = "anabranch.toml";
 
-/// The parts of an engine. Fields that are left open come from the project, if there is one.
+/// The parts of an engine. Fields that are not set come from the project, if there is one.
 ///
 /// ```
 /// # fn main() -> Result<(), anabranch_plan::Problems> {
@@ -44,29 +44,29 @@ pub struct Setup {
     pub env: Option<String>,
     /// The folder of the plans.
     pub plans: Option<PathBuf>,
-    /// Permission for the ops for tests, `test::sleep` and `test::busy_cpu`, beside what the project says.
+    /// Whether the ops for tests, `test::sleep` and `test::busy_cpu`, are allowed in addition to the project's setting.
     pub test_ops: bool,
     /// The source of rows.
     pub rows: RowsFrom,
     /// Threads for CPU work.
     pub cpu_threads: Option<usize>,
-    /// CPU work up to this long is done in place.
+    /// CPU work up to this long runs in place.
     pub inline_threshold: Option<Duration>,
 }
 
 /// The source of rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RowsFrom {
-    /// From the project's settings of each endpoint, or else the registry's; without a project there are no rows.
+    /// From the project's settings of each endpoint, or else the registry's. Without a project there are no rows.
     #[default]
     Project,
-    /// From the endpoints, as the registry describes them.
+    /// From the endpoints of the registry.
     Endpoints,
     /// From these files, held in memory, for all endpoints.
     Data(Vec<DataFile>),
-    /// From this Redis, `host:port` or a URL, for all endpoints that are one.
+    /// From this Redis, `host:port` or a URL, for all Redis endpoints.
     Redis(String),
-    /// From nowhere: plans are looked at and not run.
+    /// From nowhere, for plans that are inspected and not run.
     Nowhere,
 }
 

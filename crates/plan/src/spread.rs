@@ -1,5 +1,5 @@
-//! How long things took lately: durations counted in buckets that grow with them, so that any quantile is known to
-//! an eighth.
+//! A histogram of recent durations, with buckets that grow with the duration, so that any quantile is accurate to an
+//! eighth.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const BUCKETS: usize = 32 << SPLIT;
 /// With fewer samples nothing is said.
 const ENOUGH: u32 = 32;
 
-/// With so many samples all counts are halved, so that what is new outweighs what was.
+/// The number of samples at which all counts are halved, so that new samples outweigh old ones.
 const FULL: u32 = 2_048;
 
 /// The spread of durations. Any number of threads may record at once.
@@ -64,14 +64,14 @@ impl Spread {
         counts.iter().position(holds).map(end)
     }
 
-    /// Whoever comes while another one halves goes on: what it counted is seen by the next.
+    /// A thread that arrives while another one halves skips this. The next halving includes its count.
     fn halve(&self) {
         if self.halving.swap(true, Ordering::Acquire) {
             return;
         }
         let mut gone = 0;
         for count in &self.counts {
-            // Rounded up, so that a time seen once does not stay for ever.
+            // Rounded up, so that a duration that was seen once does not stay forever.
             let half = count.load(Ordering::Relaxed).div_ceil(2);
             count.fetch_sub(half, Ordering::Relaxed);
             gone += half;

@@ -7,7 +7,7 @@ use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use crate::call::Call;
 use crate::compiled::{Compiled, Region, StandIn};
 use crate::document::{Range, StaleTerms};
-use crate::op::{Form, Inputs, Started};
+use crate::op::{Form, Inputs, StartedWork};
 use crate::ops::constant;
 use crate::schema::Schema;
 use crate::source::StaleUse;
@@ -18,7 +18,7 @@ pub(crate) struct Instead {
     pub(crate) rows: Rows,
     /// Its name for people.
     pub(crate) name: String,
-    /// The earlier replies that they are made of, if they are.
+    /// The use of earlier replies, for a stale fallback.
     pub(crate) stale: Option<StaleUse>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn stand_in(
     })
 }
 
-/// The rows of a node made of earlier replies of its source.
+/// The rows of a node from earlier replies of its source.
 fn stale(
     plan: &Compiled,
     number: usize,
@@ -60,12 +60,12 @@ fn stale(
     let Form::Wait(form) = &plan.nodes[number].form else { return None };
     let call = Arc::new(call.stale(terms));
     match Arc::clone(form).start(inputs, &call) {
-        Started::Ready(Ok(rows)) => Some((rows, call.stale_use())),
-        Started::Ready(Err(_)) | Started::Later(_) => None,
+        StartedWork::Ready(Ok(rows)) => Some((rows, call.stale_use())),
+        StartedWork::Ready(Err(_)) | StartedWork::Later(_) => None,
     }
 }
 
-/// `rows` with constants for these columns, and of their own those that the schema has.
+/// `rows` with constants for these columns, and those of their own columns that the schema has.
 fn fill(rows: &Rows, columns: &[(Key, Kind, Option<Scalar>)], schema: &Schema) -> Rows {
     let batch = rows.batch();
     let kept = |(key, _): &&(Key, Column)| {
@@ -79,7 +79,7 @@ fn fill(rows: &Rows, columns: &[(Key, Kind, Option<Scalar>)], schema: &Schema) -
 /// True if the values of `rows` lie in these ranges. A null is not in any range.
 pub(crate) fn in_range(rows: &Rows, ranges: &[Range]) -> bool {
     ranges.iter().all(|range| match rows.batch().column(range.key) {
-        // Nobody reads it, so it was not made.
+        // No node reads the column, so it was not produced.
         None => true,
         Some(column @ Column::Int(values)) => {
             rows.iter().all(|row| !column.is_null(row) && range.holds(values.value(row) as f64))

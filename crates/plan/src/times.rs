@@ -1,4 +1,5 @@
-//! How long the stages of a plan took lately: what late nodes leave to the rest, and what is not worth beginning.
+//! The recent durations of a plan's stages. They determine the time that late nodes leave to the others, and the nodes
+//! that are not worth starting.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,21 +10,21 @@ use anabranch_engine::{Dag, NodeId, OnError, Policies};
 use crate::compiled::{Stage, StageWork};
 use crate::spread::Spread;
 
-/// So many requests are timed at first, and then one in [`EVERY`].
+/// The number of requests that are timed at first. Later, one in [`EVERY`] is timed.
 const AT_FIRST: u32 = 64;
-/// One in so many requests is timed: to look at the clock after each stage is not free.
+/// One in this many requests is timed, because reading the clock after each stage has a cost.
 const EVERY: u32 = 16;
 /// The reserve is computed again after this many timed requests.
 const RENEW: u32 = 16;
-/// A timer fires up to a millisecond late, for that is how fine timers are, and then somebody has to wake up.
+/// A timer fires up to a millisecond late, because of its resolution, and then a task must wake up.
 const SLACK: Duration = Duration::from_millis(2);
 /// The assumed time of a stage that reads for a fallback and has never run.
 const GUESS: Duration = Duration::from_millis(5);
 
-/// How long the stages of a plan took lately.
+/// The recent durations of a plan's stages.
 #[derive(Default)]
 pub(crate) struct Times {
-    /// By stage, once a request is timed.
+    /// By stage. Set once a request is timed.
     stages: OnceLock<Box<[StageTimes]>>,
     requests: AtomicU32,
     timed: AtomicU32,
@@ -44,7 +45,7 @@ impl Times {
         count < AT_FIRST || count.is_multiple_of(EVERY)
     }
 
-    /// A stage of a plan with so many took that long.
+    /// Records the duration of a stage, of a plan with this many stages.
     pub(crate) fn record(&self, stage: usize, stages: usize, took: Duration) {
         let times = self.stages.get_or_init(|| (0..stages).map(|_| StageTimes::default()).collect());
         times[stage].took.record(took);
@@ -57,7 +58,8 @@ impl Times {
         }
         let Some(times) = self.stages.get() else { return };
         for time in times {
-            // What is known is known to an eighth, from above. What takes less than timers can tell is always begun.
+            // Durations are known to an eighth, from above. Stages that are faster than the timer resolution are always
+            // started.
             let least = time.took.at(0.0).map_or(Duration::ZERO, |least| least * 7 / 8);
             let least = if least < SLACK { 0 } else { u64::try_from(least.as_nanos()).unwrap_or(u64::MAX) };
             time.least.store(least, Ordering::Relaxed);
@@ -87,7 +89,7 @@ fn reserve(times: &[StageTimes], stages: &[Stage], graph: &Dag, policies: &Polic
         let usual = times[stage.index()].took.at(0.95);
         match (policies.of(stage).on_error, &stages[stage.index()].what) {
             (_, StageWork::Wait(_)) if is_fallback => usual.unwrap_or(GUESS),
-            // Of what can be stood in for nobody has to wait to the end.
+            // The run need not wait for the end of a node with a fallback.
             (OnError::Fallback, _) if !is_fallback => Duration::ZERO,
             _ => usual.unwrap_or_default(),
         }

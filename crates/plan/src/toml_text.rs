@@ -3,7 +3,7 @@
 use anabranch_text::{Problem, Problems, quote};
 use serde_json::{Map, Value};
 
-/// Reads a TOML file. What is wrong is noted with the file, line and column.
+/// Parses a TOML file. Problems are reported with the file, line and column.
 pub(crate) fn parse(file: &str, text: &str, problems: &mut Problems) -> Option<Map<String, Value>> {
     match text.parse::<toml::Table>() {
         Ok(table) => Some(convert_table(&table, file, problems)),

@@ -1,4 +1,4 @@
-//! Single values: constants, defaults, what a request sets.
+//! Single values: constants, defaults, and values of a request.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -64,7 +64,7 @@ pub struct Values {
     by_place: Box<[Option<Scalar>]>,
     /// The lists that are set, with their places.
     lists: Vec<(usize, Arc<List>)>,
-    /// Shared by all copies of a request, so that all of them have the time that the first one took.
+    /// Shared by all copies of a request, so that all of them have the same time.
     now: Arc<OnceLock<f64>>,
 }
 
@@ -80,7 +80,7 @@ impl Values {
         self.lists.extend(list.map(|list| (place, list)));
     }
 
-    /// The time of the request, in seconds since 1970: the wall clock's when it is first asked for, and that from then on.
+    /// The time of the request, in seconds since 1970: the wall clock when it is first read.
     pub fn now(&self) -> f64 {
         #[allow(clippy::disallowed_methods, reason = "asked once per request; replays and tests set it")]
         let wall_clock =
@@ -88,7 +88,7 @@ impl Values {
         *self.now.get_or_init(wall_clock)
     }
 
-    /// The time of the request, if it was asked for or set.
+    /// The time of the request, if it was read or set.
     pub fn known_now(&self) -> Option<f64> {
         self.now.get().copied()
     }
@@ -211,7 +211,7 @@ impl List {
         }
     }
 
-    /// The items that a value of this kind can be equal to, built when it is first asked for.
+    /// The items that a value of this kind can be equal to, built on first use.
     pub(crate) fn set(&self, kind: Kind) -> &Set {
         match &self.items {
             Items::Ints(items) if kind == Kind::Float => {
@@ -222,7 +222,7 @@ impl List {
         }
     }
 
-    /// About how long building the index takes for values of this kind; none if it is there.
+    /// The estimated time of building the index for values of this kind; zero if it exists.
     pub(crate) fn index_time(&self, kind: Kind) -> Duration {
         let index = if kind == Kind::Float { &self.float_index } else { &self.index };
         match index.get() {

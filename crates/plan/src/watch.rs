@@ -1,4 +1,4 @@
-//! How far the stages of a request are, who was late, and the ledger of it.
+//! The progress of a request's stages, the late ones, and the resulting ledger.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,18 +14,18 @@ use crate::run::{Fault, stage_id};
 use crate::source;
 use crate::stand_in::Instead;
 
-/// How far the stages of a request are, and what was put in their place.
+/// The progress of a request's stages, and their fallbacks.
 pub(crate) struct Watch {
     fates: SmallVec<[Fate; 16]>,
-    /// By region: who did not make it there, until something stands in for them.
+    /// By region: the late nodes for which there is no fallback yet.
     late: Box<[Vec<Late>]>,
     /// By node.
     ledger: Vec<(usize, LedgerEntry)>,
-    /// How far chains are that left for a pool, by stage.
+    /// The progress of chains on a pool, by stage.
     chains: Vec<(usize, Arc<AtomicU32>)>,
 }
 
-/// How far a stage is.
+/// The state of a stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Idle,
@@ -60,7 +60,7 @@ impl Watch {
         self.fates[stage] = Fate::Done;
     }
 
-    /// Keeps an eye on a chain that leaves for a pool; what it tells how far it is.
+    /// Registers a chain that moves to a pool. Returns its progress counter.
     pub(crate) fn follow(&mut self, stage: usize) -> Arc<AtomicU32> {
         let progress = Arc::new(AtomicU32::new(0));
         self.chains.push((stage, Arc::clone(&progress)));
@@ -76,7 +76,7 @@ impl Watch {
         }
     }
 
-    /// When a stage was begun, if it is under way.
+    /// The start of a stage, if it is in progress.
     pub(crate) fn begun(&self, stage: usize) -> Option<Instant> {
         match self.fates[stage] {
             Fate::Begun(at) => Some(at),
@@ -84,7 +84,7 @@ impl Watch {
         }
     }
 
-    /// A stage that failed, as the ledger tells it.
+    /// The ledger's information about a failed stage.
     pub(crate) fn failed(
         &self,
         plan: &Compiled,
@@ -121,8 +121,8 @@ impl Watch {
         self.late[region].push(late);
     }
 
-    /// The time of a region, or of what is to stand in for it, is over: whoever is under way, or could be, did not make
-    /// it.
+    /// Records that the time of a region, or of its fallback, is over: its stages that are in progress or could be are
+    /// late.
     pub(crate) fn expire(&mut self, plan: &Compiled, region: usize, is_fallback: bool, now: Instant) {
         let Region { members, fallback_stages, .. } = &plan.regions[region];
         let stages = if is_fallback { fallback_stages } else { members }.iter();
@@ -161,12 +161,12 @@ impl Watch {
         &self.late[region]
     }
 
-    /// Takes over those whose loss has to be made up for by somebody else now.
+    /// Takes the late nodes of a region, whose rows must be replaced now.
     pub(crate) fn take_late(&mut self, region: usize) -> Vec<Late> {
         std::mem::take(&mut self.late[region])
     }
 
-    /// Notes that `instead` stands in for a node, or for what is late in a region.
+    /// Records that `instead` replaces a node, or the late part of a region.
     pub(crate) fn note(&mut self, plan: &Compiled, region: Option<usize>, late: Late, instead: &Instead) {
         let entry = LedgerEntry {
             node: plan.nodes[late.node].id.clone(),

@@ -1,4 +1,4 @@
-//! How a function reads its parameters.
+//! Typed access to the parameters of a call.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::function::Fault;
 use crate::param::{self, Param, read_bool, read_float, read_int, unlike};
 use crate::recipe::Params;
 
-/// The parameters of a call. A reader gives the value of the call, or the declared default; a value that its declaration
-/// does not allow is a [`Fault::Param`].
+/// The parameters of a call. Each accessor returns the value that the recipe gives, or else the declared default. A
+/// value that the declaration does not allow is a [`Fault::Param`].
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments<'a> {
     declared: &'a [Param],
@@ -48,32 +48,32 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A whole number from 0 on, as such or in decimal digits.
+    /// A whole number, 0 or more, as a number or in decimal digits.
     pub fn number(&self, name: &str) -> Result<u64, Fault> {
         let value = self.value(name)?;
         let number = read_int(value).and_then(|number| u64::try_from(number).ok());
         number.ok_or_else(|| unlike(name, &param::ParamKind::NUMBER.to_string(), value))
     }
 
-    /// The same as a number of things in memory; more than there can be is as many as there can be.
+    /// The same as a `usize`, for a number of items in memory. Larger numbers become `usize::MAX`.
     pub fn count(&self, name: &str) -> Result<usize, Fault> {
         Ok(usize::try_from(self.number(name)?).unwrap_or(usize::MAX))
     }
 
-    /// A whole number with a sign, as such or in decimal digits.
+    /// A signed whole number, as a number or in decimal digits.
     pub fn int(&self, name: &str) -> Result<i64, Fault> {
         let value = self.value(name)?;
         let number = read_int(value).and_then(|number| i64::try_from(number).ok());
         number.ok_or_else(|| unlike(name, "a whole number of 64 bits", value))
     }
 
-    /// A number with a fraction, as such or as text.
+    /// A floating-point number, as a number or as text.
     pub fn float(&self, name: &str) -> Result<f64, Fault> {
         let value = self.value(name)?;
         read_float(value).ok_or_else(|| unlike(name, "a number", value))
     }
 
-    /// A truth value, as such or as text.
+    /// A truth value, as such or as the text `true` or `false`.
     pub fn flag(&self, name: &str) -> Result<bool, Fault> {
         let value = self.value(name)?;
         read_bool(value).ok_or_else(|| unlike(name, "true or false", value))
@@ -92,7 +92,7 @@ impl<'a> Arguments<'a> {
         bytes.ok_or_else(|| unlike(name, &param::ParamKind::BYTES.to_string(), value))
     }
 
-    /// This many bytes, as such or in hex digits.
+    /// Exactly `LEN` bytes, as such or in hex digits.
     pub fn array<const LEN: usize>(&self, name: &str) -> Result<[u8; LEN], Fault> {
         let bytes = self.bytes(name)?;
         bytes[..].try_into().map_err(|_| {
@@ -100,7 +100,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Bytes, as such or as the characters of a text.
+    /// Bytes, as such or as the UTF-8 bytes of a text.
     pub fn literal(&self, name: &str) -> Result<Bytes, Fault> {
         match self.value(name)? {
             Value::Bytes(bytes) => Ok(bytes.clone()),
@@ -117,7 +117,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Texts: a list of them, or one text with commas between them.
+    /// Several texts, as a list or as one comma-separated text.
     pub fn texts(&self, name: &str) -> Result<Vec<&'a str>, Fault> {
         let text = |value: &'a Value| match value {
             Value::Text(text) => Ok(&**text),
@@ -138,7 +138,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The fault of a call that lacks a parameter.
+/// The fault of a call without a required parameter.
 pub(crate) fn missing(param: &Param) -> Fault {
     Fault::param(&param.name, format!("missing: {} ({})", param.kind, param.about))
 }

@@ -1,6 +1,6 @@
-//! The budget of one call: memory that it may take, and time.
+//! The budget of one call: its memory and its time.
 //!
-//! A call gets a grant of memory before it begins. A function that needs more than its signature declares claims it; a
+//! A call is granted memory before it begins. A function claims memory beyond the amount that its signature declares. A
 //! claim beyond the grant is a fault, and the executor calls the function again with a larger grant. So a call never
 //! waits for memory in the middle of its work, and its outcome does not depend on the load.
 
@@ -13,8 +13,8 @@ use anabranch_engine::clock::Clock;
 use crate::function::Fault;
 use crate::progress::CallProgress;
 
-/// The budget of one call. A function claims the memory that its signature does not declare, and asks between parts of
-/// its work whether to stop.
+/// The budget of one call. A function claims the memory that its signature does not declare, and checks between parts
+/// of its work whether it must stop.
 #[derive(Debug)]
 pub struct CallBudget {
     granted: u64,
@@ -31,12 +31,12 @@ struct CallTime {
 }
 
 impl CallBudget {
-    /// A budget without limits, for calls outside of an executor.
+    /// A budget without limits, for calls outside an executor.
     pub fn unlimited() -> Arc<CallBudget> {
         Arc::new(CallBudget::new(u64::MAX, Arc::default(), None))
     }
 
-    /// A budget of this much memory for claims.
+    /// A budget with `granted` bytes of memory for claims.
     pub fn of_bytes(granted: u64) -> Arc<CallBudget> {
         Arc::new(CallBudget::new(granted, Arc::default(), None))
     }
@@ -50,12 +50,12 @@ impl CallBudget {
         CallBudget { granted, claimed: AtomicU64::new(0), stop, time, progress: None }
     }
 
-    /// The same for a call that tells its progress.
+    /// The same budget, for a call that reports its progress.
     pub(crate) fn with_progress(self, progress: CallProgress) -> CallBudget {
         CallBudget { progress: Some(progress), ..self }
     }
 
-    /// The progress of the call, if somebody may hear of it.
+    /// The progress of the call, if it is reported.
     pub(crate) fn progress(&self) -> Option<&CallProgress> {
         self.progress.as_ref()
     }
@@ -69,23 +69,23 @@ impl CallBudget {
         }
     }
 
-    /// Gives back memory that was claimed.
+    /// Releases memory that was claimed.
     pub fn release(&self, bytes: u64) {
         self.claimed.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that are claimed at this moment.
+    /// The number of bytes claimed at this moment.
     pub(crate) fn claimed(&self) -> u64 {
         self.claimed.load(Ordering::Relaxed)
     }
 
-    /// Bytes that are granted for claims.
+    /// The number of bytes granted for claims.
     pub fn granted(&self) -> u64 {
         self.granted
     }
 
-    /// A fault if the call is to stop: nobody waits for it any more, or its time is over. Ask it at least once per few
-    /// milliseconds of work: listeners learn from it how far the call is.
+    /// Fails if the call must stop, because no caller waits for it any more or its time is over. Check at least once
+    /// every few milliseconds of work. Each check also updates the progress that listeners receive.
     pub fn check(&self) -> Result<(), Fault> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Fault::Stopped);
@@ -108,7 +108,7 @@ impl std::fmt::Debug for CallTime {
     }
 }
 
-/// Memory that is claimed while this lives, and grows with what is held.
+/// Claimed memory that grows with the data it is for, and is released on drop.
 #[derive(Debug)]
 pub(crate) struct Claim {
     budget: Arc<CallBudget>,
@@ -120,7 +120,7 @@ impl Claim {
         Claim { budget: Arc::clone(budget), bytes: 0 }
     }
 
-    /// Claims so much in all, if it is more than before.
+    /// Raises the claim to `bytes` in total. A smaller number changes nothing.
     pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), Fault> {
         if bytes > self.bytes {
             let more = bytes - self.bytes;

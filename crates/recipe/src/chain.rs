@@ -1,4 +1,4 @@
-//! Streaming functions in a row, fused into one kernel.
+//! A chain of streaming functions, fused into one kernel.
 
 use std::collections::VecDeque;
 
@@ -6,32 +6,32 @@ use bytes::Bytes;
 
 use crate::function::{Fault, Kernel, Open, Out};
 
-/// Kernels in a row: what one gives, the next is given, with nothing in between but a short queue.
+/// A chain of kernels: the output of each is the input of the next, with only a short queue in between.
 ///
-/// The last one with something to do goes first, so the queues stay as short as what one call gives.
+/// The last stage with pending work runs first, so a queue never holds more than the output of one call.
 pub(crate) struct Chain {
     stages: Vec<Stage>,
-    /// Stages before this one are finished.
+    /// The number of finished stages, from the first.
     finished: usize,
-    /// The first stage has all of its inputs that it wants.
+    /// Whether the first stage needs no more input.
     closing: bool,
-    /// The stage at work.
+    /// The index of the stage that ran last.
     at: usize,
 }
 
 struct Stage {
     kernel: Box<dyn Kernel>,
     out: Out,
-    /// What it is to be given next.
+    /// The next chunks of its input.
     queue: VecDeque<Bytes>,
     paused: bool,
-    /// It wants no more.
+    /// Whether it needs no more input.
     satisfied: bool,
-    /// It knows that its input has ended.
+    /// Whether it has been notified that its input ended.
     told: bool,
 }
 
-/// Every stage behind the first has one input, still open.
+/// The inputs of every stage after the first: a single one, still open.
 const ONE_OPEN: Open<'static> = Open { ended: &[false], first: 0 };
 
 impl Chain {
@@ -47,12 +47,12 @@ impl Chain {
         Chain { stages: kernels.into_iter().map(stage).collect(), finished: 0, closing: false, at: 0 }
     }
 
-    /// The stage at work: after a fault, the one whose fault it is.
+    /// The stage that ran last; after a fault, the stage that failed.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// Takes away what a stage gave, for the next one or for good.
+    /// Moves the output of a stage to the next stage, or to `out` if it is the last one.
     fn hand_over(&mut self, place: usize, out: &mut Out) {
         let (chunks, paused) = self.stages[place].out.take();
         self.stages[place].paused = paused;
@@ -63,7 +63,7 @@ impl Chain {
         }
     }
 
-    /// Does one thing, at the last stage that has something to do; says whether there was any.
+    /// Runs the last stage that has pending work, for one step. Returns false if no stage has any.
     fn step(&mut self, out: &mut Out) -> Result<bool, Fault> {
         let busy = |stage: &Stage| stage.paused || !stage.queue.is_empty();
         if let Some(place) = self.stages.iter().rposition(busy) {
@@ -87,7 +87,7 @@ impl Chain {
         let place = self.finished;
         self.at = place;
         let Stage { kernel, out: own, told, satisfied, .. } = &mut self.stages[place];
-        // The first was told of its inputs one by one.
+        // The first stage has been notified of the end of each input already.
         if !std::mem::replace(told, true) && place > 0 {
             if !*satisfied && kernel.wants(&ONE_OPEN).is_some() {
                 kernel.end(0, own)?;

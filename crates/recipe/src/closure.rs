@@ -1,4 +1,4 @@
-//! What a get has to compute: recipes, down to values that are there.
+//! The recipes that a get must compute, down to the values that exist.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,25 +12,27 @@ use crate::error::Error;
 use crate::executor::Inner;
 use crate::function::Function;
 use crate::pace::Pace;
-use crate::recipe::{CONTEXT, FunctionId, Malformed, Params, skim};
+use crate::recipe::{CONTEXT, FunctionId, MalformedRecipe, Params, skim};
 use crate::signature::Holds;
 use crate::value::StoredValue;
 
-/// What is known about an address that is asked for.
-pub(crate) enum Found {
+/// The result of looking up a requested address.
+pub(crate) enum LookupOutcome {
     Blob(StoredValue),
     Memo(StoredValue),
     Closure(Box<Closure>),
 }
 
-/// Recipes to be computed, numbered so that whatever one reads comes before it.
+/// The recipes to compute. Each has a higher number than those it reads.
 pub(crate) struct Closure {
     pub nodes: Vec<Node>,
-    /// What the nodes read, one behind the other.
+    /// The inputs of all nodes, one node after another.
     pub inputs: Vec<Input>,
-    /// Blobs that are there, with their sizes.
+    /// The existing blobs that the nodes read, with their sizes.
     pub given: Vec<(Address, u64)>,
-    /// Holds them.
+    /// The entries of `given` that are remembered values of recipes, each with the address of its recipe.
+    pub memos: Vec<(u32, Address)>,
+    /// Protects the values in `given` from collection.
     pub lease: Arc<Lease>,
     pub functions: Vec<Arc<dyn Function>>,
     pub dag: Dag,
@@ -39,11 +41,11 @@ pub(crate) struct Closure {
 pub(crate) struct Node {
     pub address: Address,
     pub function: u32,
-    /// Nothing where there are none.
+    /// `None` if the recipe has no parameters.
     pub params: Option<Arc<Params>>,
-    /// True if an input is the value of another recipe.
+    /// Whether an input is the value of another recipe.
     pub reads_recipes: bool,
-    /// Where its inputs begin; they end where the next node's begin.
+    /// The range of its inputs in [`Closure::inputs`].
     first: u32,
     end: u32,
 }
@@ -55,23 +57,24 @@ pub(crate) enum Input {
 }
 
 impl Closure {
-    /// Looks an address up, and what it takes to compute it. What is found is held.
+    /// Looks up an address and, if its value must be computed, everything that this takes. The results are protected
+    /// from collection.
     pub(crate) async fn find(
         inner: &Inner,
         address: &Address,
         deadline: Option<Instant>,
-    ) -> Result<Found, Error> {
+    ) -> Result<LookupOutcome, Error> {
         let mut lease = inner.store.lease();
-        // Held, it holds all that it takes to derive it.
+        // A held address protects everything that it is derived from.
         lease.hold(*address).await?;
         let given = |(output, size), lease| StoredValue::stored(output, size, Some(Arc::new(lease)));
         match look(inner, address, None, &mut lease).await? {
-            Look::Blob(found) => Ok(Found::Blob(given(found, lease))),
-            Look::Memo(found) => Ok(Found::Memo(given(found, lease))),
+            Look::Blob(found) => Ok(LookupOutcome::Blob(given(found, lease))),
+            Look::Memo(found) => Ok(LookupOutcome::Memo(given(found, lease))),
             Look::Recipe(found) => {
                 let mut search = Search::new(inner, lease);
                 search.enter(&found)?;
-                search.finish(deadline).await.map(|closure| Found::Closure(Box::new(closure)))
+                search.finish(deadline).await.map(|closure| LookupOutcome::Closure(Box::new(closure)))
             }
         }
     }
@@ -85,7 +88,7 @@ impl Closure {
         &self.functions[self.nodes[node.index()].function as usize]
     }
 
-    /// The one node that reads this one, if it reads nothing else and both stream.
+    /// The only node that reads this one, if this one is its only input and both stream.
     pub(crate) fn next_in_row(&self, node: NodeId) -> Option<NodeId> {
         if self.dag.dependent_count(node) != 1 || !self.streams(node) {
             return None;
@@ -100,14 +103,14 @@ impl Closure {
     }
 }
 
-/// What one address is.
+/// The kind of an address.
 enum Look {
     Blob((Address, u64)),
     Memo((Address, u64)),
     Recipe(Derivation),
 }
 
-/// The value that a recipe came to before, held by the lease; nothing if it has to be computed.
+/// The remembered value of a recipe, protected by the lease; `None` if it must be computed.
 pub(crate) async fn remembered(
     inner: &Inner,
     memo: Memo,
@@ -118,7 +121,7 @@ pub(crate) async fn remembered(
     if lease.hold(output).await? && store.size(&output).await?.is_some() {
         return Ok(Some((output, size)));
     }
-    // A memo whose value is gone is as good as none.
+    // A memo without its value is useless.
     lease.release(&output);
     store.invalidate(&[derivation]).await?;
     Ok(None)
@@ -139,7 +142,7 @@ async fn look(
         known = store.known(address).await?;
     }
     match known {
-        // Remembered anew at this moment: its description serves as well.
+        // The memo was stored just now. The recipe's description is still valid.
         Lookup::Memo(_) => match store.derivation(address).await? {
             Some(found) => Ok(Look::Recipe(found)),
             None => Err(Error::NotARecipe { address: *address }),
@@ -153,21 +156,22 @@ async fn look(
     }
 }
 
-/// A search for all that it takes to compute one recipe: depth first, in flat stack.
+/// A depth-first search, without recursion, for everything that the computation of one recipe takes.
 struct Search<'a> {
     inner: &'a Inner,
     lease: Lease,
-    /// Nodes as they are met; their inputs are addresses' places in `met`.
+    /// The nodes in the order of discovery. Their inputs refer to nodes by this order.
     nodes: Vec<Node>,
     inputs: Vec<Input>,
     given: Vec<(Address, u64)>,
-    /// The addresses that inputs were met under, by place in `inputs`, until they are looked at.
+    memos: Vec<(u32, Address)>,
+    /// The address of each entry of `inputs`, until it is looked up.
     wanted: Vec<Address>,
     met: HashMap<Address, Input, BuildAddress>,
     functions: Vec<Arc<dyn Function>>,
-    /// Nodes on the way down, and which of their inputs comes next.
+    /// The nodes from the root to the current one, each with the index of its next input.
     path: Vec<(u32, u32)>,
-    /// A node's final number, given when all it reads has one.
+    /// The nodes in their final order. A node is added once all nodes that it reads are.
     order: Vec<u32>,
 }
 
@@ -179,6 +183,7 @@ impl<'a> Search<'a> {
             nodes: Vec::new(),
             inputs: Vec::new(),
             given: Vec::new(),
+            memos: Vec::new(),
             wanted: Vec::new(),
             met: HashMap::default(),
             functions: Vec::new(),
@@ -187,7 +192,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Meets a recipe: it is a node from now on, and the end of the path.
+    /// Adds a recipe as a new node, at the end of the path.
     fn enter(&mut self, found: &Derivation) -> Result<Input, Error> {
         let Derivation { address, context, inputs, .. } = found;
         let address = *address;
@@ -219,12 +224,20 @@ impl<'a> Search<'a> {
         Ok(Input::Node(number))
     }
 
+    /// Records an existing value.
+    fn give(&mut self, address: Address, given: (Address, u64)) -> Input {
+        let input = Input::Given(self.given.len() as u32);
+        self.given.push(given);
+        self.met.insert(address, input);
+        input
+    }
+
     fn function(&mut self, name: &str, version: &str) -> Result<u32, Error> {
         let is_it = |function: &Arc<dyn Function>| {
             let id = &function.signature().id;
             id.name == name && id.version == version
         };
-        // Few different ones make up a graph.
+        // A linear search is enough, because a graph has few different functions.
         if let Some(known) = self.functions.iter().position(is_it) {
             return Ok(known as u32);
         }
@@ -253,17 +266,16 @@ impl<'a> Search<'a> {
                 Entry::Occupied(met) => *met.get(),
                 Entry::Vacant(_) => match look(self.inner, &address, Some(by), &mut self.lease).await? {
                     Look::Recipe(found) => {
-                        // The same recipe may be read under its address and under its alias.
+                        // A recipe may be read both by its address and by its alias.
                         let met = self.met.get(&found.address).copied();
                         let input = met.map_or_else(|| self.enter(&found), Ok)?;
                         self.met.insert(address, input);
                         input
                     }
-                    Look::Blob(given) | Look::Memo(given) => {
-                        let input = Input::Given(self.given.len() as u32);
-                        self.given.push(given);
-                        self.met.insert(address, input);
-                        input
+                    Look::Blob(given) => self.give(address, given),
+                    Look::Memo(given) => {
+                        self.memos.push((self.given.len() as u32, address));
+                        self.give(address, given)
                     }
                 },
             };
@@ -276,9 +288,9 @@ impl<'a> Search<'a> {
         self.number()
     }
 
-    /// Gives the nodes their final numbers.
+    /// Renumbers the nodes in their final order.
     fn number(self) -> Result<Closure, Error> {
-        let Search { nodes, inputs, given, lease, functions, order, .. } = self;
+        let Search { nodes, inputs, given, memos, lease, functions, order, .. } = self;
         let mut number_of = vec![0; nodes.len()];
         order.iter().zip(0..).for_each(|(&node, number)| number_of[node as usize] = number);
         let mut edges = Vec::new();
@@ -302,8 +314,9 @@ impl<'a> Search<'a> {
             }
             ordered.push(Node { first, end: flat.len() as u32, ..node });
         }
-        // Addresses are hashes of what is read, so nothing can read itself; were it so, it is no recipe.
-        let dag = Dag::new(ordered.len() as u32, &edges).map_err(|error| Malformed(error.to_string()))?;
-        Ok(Closure { nodes: ordered, inputs: flat, given, lease: Arc::new(lease), functions, dag })
+        // An address is a hash that covers the inputs, so a cycle is impossible in valid recipes.
+        let dag =
+            Dag::new(ordered.len() as u32, &edges).map_err(|error| MalformedRecipe(error.to_string()))?;
+        Ok(Closure { nodes: ordered, inputs: flat, given, memos, lease: Arc::new(lease), functions, dag })
     }
 }

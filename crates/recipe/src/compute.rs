@@ -1,4 +1,4 @@
-//! One computation: memory is granted, the function runs, its output is kept.
+//! One computation: grants memory, runs the function, and stores its output.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,22 +19,22 @@ use crate::progress::CallProgress;
 use crate::sink::Sink;
 use crate::value::StoredValue;
 
-/// After so many pauses of a call, other tasks on the same thread get their turn.
+/// The number of pauses of a call after which it yields to other tasks on the same thread.
 const TURNS: u32 = 64;
 
-/// The memory of inputs and output on their way: chunks that are read ahead, in the function, and written.
+/// The memory for inputs and output in transit: chunks read ahead, held by the function, and being written.
 const TRANSFER: u64 = 4 << 20;
 
-/// The memory of the smallest call.
+/// The minimum memory of a call.
 const LEAST: u64 = 16 << 10;
 
-/// The first grant for claims, besides what the signature declares per input byte.
+/// The first grant for claims, in addition to the signature's claims per input byte.
 const CLAIMS: u64 = 64 << 10;
 
-/// A claim beyond the grant makes the next grant at least this many times as large.
+/// The factor by which the grant grows, at least, after a claim beyond it.
 const GROWTH: u64 = 4;
 
-/// The value of the last stage, and the CPU time that it took.
+/// Computes the value of the last stage. Also returns the time that the functions worked.
 pub(crate) async fn compute(
     inner: &Arc<Inner>,
     stages: Stages,
@@ -59,16 +59,16 @@ pub(crate) async fn compute(
         let budget = CallBudget::new(claims, Arc::clone(&stop.0), Some(time)).with_progress(progress);
         let drive = Box::new(Drive::new(stages, feeds, Arc::new(budget), Some(room)));
         match run(inner, drive, purpose, &mut spent).await? {
-            Ran::ToItsEnd(sink, derivation) => {
+            AttemptOutcome::ToItsEnd(sink, derivation) => {
                 return Ok((sink.keep(inner, derivation, spent).await?, spent));
             }
-            Ran::OutOfMemory(drive, failed, _) if claims == claims_most => {
+            AttemptOutcome::OutOfMemory(drive, failed, _) if claims == claims_most => {
                 let Error::Function { address, function, .. } = failed else { return Err(failed) };
                 drop(drive);
                 let fault = Fault::TooLarge { what: "the memory of the call", most };
                 return Err(Error::Function { address, function, fault });
             }
-            Ran::OutOfMemory(drive, _, needed) => {
+            AttemptOutcome::OutOfMemory(drive, _, needed) => {
                 claims = claims.saturating_mul(GROWTH).max(needed);
                 (stages, feeds) = drive.restart();
             }
@@ -76,11 +76,11 @@ pub(crate) async fn compute(
     }
 }
 
-/// How far a call got.
-enum Ran {
-    /// To its end: its output is on the way to the store. The address is the derivation's.
+/// The result of one attempt to run a call.
+enum AttemptOutcome {
+    /// The call finished. Its output is being stored. The address is the derivation's.
     ToItsEnd(Sink, Address),
-    /// It claimed more memory than it was granted, this much in all.
+    /// The call claimed this much memory in total, more than it was granted.
     OutOfMemory(Box<Drive>, Error, u64),
 }
 
@@ -89,7 +89,7 @@ async fn run(
     mut drive: Box<Drive>,
     purpose: Purpose,
     spent: &mut Duration,
-) -> Result<Ran, Error> {
+) -> Result<AttemptOutcome, Error> {
     let mut sink = Sink::new();
     let mut turns = 0u32;
     loop {
@@ -101,7 +101,7 @@ async fn run(
         (drive, pause) = advance(inner, drive, spent).await?;
         let pause = match pause {
             Err(error @ Error::Function { fault: Fault::Memory { needed, .. }, .. }) => {
-                return Ok(Ran::OutOfMemory(drive, error, needed));
+                return Ok(AttemptOutcome::OutOfMemory(drive, error, needed));
             }
             other => other?,
         };
@@ -111,12 +111,14 @@ async fn run(
         match pause {
             Pause::Output => {}
             Pause::Needs(input) => drive.fill(input, inner).await?,
-            Pause::Done => return Ok(Ran::ToItsEnd(sink, drive.stages[drive.stages.len() - 1].address)),
+            Pause::Done => {
+                return Ok(AttemptOutcome::ToItsEnd(sink, drive.stages[drive.stages.len() - 1].address));
+            }
         }
     }
 }
 
-/// Bytes that a call takes without claiming them, and the first grant for its claims.
+/// The bytes that a call takes without claiming them, and the first grant for its claims.
 fn needed(stages: &Stages, inputs: &[StoredValue]) -> (u64, u64) {
     let total = inputs.iter().map(|input| input.size).fold(0, u64::saturating_add);
     let transfer = TRANSFER.min(total.saturating_mul(4)).saturating_add(LEAST);
@@ -124,7 +126,7 @@ fn needed(stages: &Stages, inputs: &[StoredValue]) -> (u64, u64) {
     let mut claims = CLAIMS;
     for (place, stage) in stages.iter().enumerate() {
         let memory = &stage.function.signature().memory;
-        // A fused stage holds chunks of an input whose size is not known.
+        // A later stage of a fused run holds only chunks of its input, whose size is unknown.
         let (bytes, count) = if place == 0 { (total, inputs.len() as u64) } else { (0, 1) };
         let own = bytes
             .saturating_mul(memory.per_input_byte)
@@ -136,7 +138,7 @@ fn needed(stages: &Stages, inputs: &[StoredValue]) -> (u64, u64) {
     (fixed, claims)
 }
 
-/// Lets the function go on as far as it gets: in place if that is quick, otherwise on the batch pool.
+/// Runs the function until it pauses: in place if that is quick, otherwise on the batch pool.
 async fn advance(
     inner: &Inner,
     mut drive: Box<Drive>,
@@ -157,7 +159,7 @@ async fn advance(
         }
         let began = clock.now();
         let pause = drive.advance();
-        // The computation may have been given up meanwhile.
+        // The computation may have been dropped in the meantime.
         let _ = done.send((drive, pause, clock.now().saturating_duration_since(began)));
     });
     inner.engine.pool(Class::Batch).submit(job);
@@ -166,7 +168,7 @@ async fn advance(
     Ok((drive, pause))
 }
 
-/// Tells the function to stop when the computation is dropped.
+/// Signals the function to stop when the computation is dropped.
 #[derive(Default)]
 struct StopOnDrop(Arc<AtomicBool>);
 

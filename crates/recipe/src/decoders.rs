@@ -1,6 +1,5 @@
-//! Every reader of recipes, parameters and templates that a stranger may have written, as functions of any bytes: for
-//! the fuzzers in `fuzz/` and for the tests that run the same functions on a stable compiler. They panic when a reader
-//! breaks a promise.
+//! All decoders of untrusted recipes, parameters and templates, as functions of arbitrary bytes. The fuzzers in `fuzz/`
+//! and the tests on a stable compiler share them. They panic when a decoder violates one of its guarantees.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -9,7 +8,7 @@ use anabranch_content::Value;
 use bytes::Bytes;
 
 use crate::budget::CallBudget;
-use crate::deriva::Theirs;
+use crate::deriva::DerivaRecipe;
 use crate::drive::call_within;
 use crate::executor::UnknownFunction;
 use crate::file::{FileFormat, FileInput, RecipeFile};
@@ -18,10 +17,10 @@ use crate::params_json::{JsonBudget, ValueAsJson, value_from_json};
 use crate::recipe::{FunctionId, Params, Recipe, skim};
 use crate::registry::Functions;
 
-/// Reads any bytes, and looks at the result.
+/// Decodes arbitrary bytes and checks the result.
 pub type Decoder = fn(&[u8]);
 
-/// All readers by name.
+/// All decoders by name.
 pub const ALL: [(&str, Decoder); 5] = [
     ("recipe", recipe),
     ("deriva", deriva),
@@ -32,7 +31,7 @@ pub const ALL: [(&str, Decoder); 5] = [
 
 static FUNCTIONS: LazyLock<Functions> = LazyLock::new(Functions::builtin);
 
-/// A recipe that decodes has just that encoding, and the executor's quick reader finds the same recipe in it.
+/// A recipe that decodes must encode to the same bytes, and the executor's fast decoder must find the same recipe.
 pub fn recipe(bytes: &[u8]) {
     let Ok(addresses) = Value::addresses_in(bytes) else { return };
     match (Recipe::decode(bytes), skim(bytes, addresses.len())) {
@@ -48,15 +47,15 @@ pub fn recipe(bytes: &[u8]) {
     }
 }
 
-/// A recipe of Deriva that decodes has just that encoding.
+/// A recipe of Deriva that decodes must encode to the same bytes.
 pub fn deriva(bytes: &[u8]) {
-    if let Some(theirs) = Theirs::decode(bytes) {
+    if let Some(theirs) = DerivaRecipe::decode(bytes) {
         assert_eq!(theirs.encode(), bytes);
     }
 }
 
-/// A recipe file: refused with problems, or each recipe reads entries before it and can be encoded. It is read as TOML
-/// and as YAML.
+/// A recipe file, as TOML and as YAML. It is refused with problems, or each of its recipes reads only earlier entries
+/// and can be encoded.
 pub fn recipe_file(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     for format in [FileFormat::Toml, FileFormat::Yaml] {
@@ -86,11 +85,11 @@ fn check_file(file: &RecipeFile) {
     }
 }
 
-/// The memory that a reader of JSON gets.
+/// The memory budget of the JSON decoder.
 const JSON_MEMORY: usize = 1 << 20;
 
-/// A parameter in JSON: what is read is the same after it was written and read again, and takes no more memory than
-/// the reader was given.
+/// A parameter in JSON. A decoded value must survive writing and reading, and must not take more memory than the
+/// budget.
 pub fn params_json(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     let Ok(value) = value_from_json(text, &JsonBudget::new(JSON_MEMORY)) else { return };
@@ -101,7 +100,7 @@ pub fn params_json(bytes: &[u8]) {
     assert_eq!(serde_json::to_string(&ValueAsJson(&again)).expect("the same value"), written);
 }
 
-/// The least memory of a value, without what the allocator adds.
+/// The minimum memory of a value, without the allocator's overhead.
 fn memory_of(value: &Value) -> usize {
     let entries = |map: &BTreeMap<String, Value>| {
         map.iter().map(|(key, value)| size_of::<String>() + key.capacity() + memory_of(value)).sum::<usize>()
@@ -119,10 +118,11 @@ fn memory_of(value: &Value) -> usize {
         }
 }
 
-/// The most bytes that a template may make here.
+/// The maximum size of a template's output in this test, in bytes.
 const TEMPLATE_OUTPUT: i64 = 1 << 16;
 
-/// Any text as the template of `template/1`: it fails or renders within its bounds, the same however its inputs are cut.
+/// Any text as the template of `template/1`. It fails or renders within its bounds, and the output does not depend on
+/// how the inputs are split into chunks.
 pub fn template(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     let function = FUNCTIONS.get(&FunctionId::new("template", "1")).expect("a function of this crate");

@@ -1,9 +1,9 @@
-//! Recipes as Deriva has them: other addresses for the same computations.
+//! Deriva's recipes: other addresses for the same computations.
 //!
-//! Deriva names a recipe by the hash of an encoding of its own. A recipe that comes from Deriva is kept as ours, with the
-//! same function, inputs and parameters, and Deriva's address is its alias: both are one record, so neither is ever there
-//! without the other. Its inputs stay Deriva's addresses, which are looked up when a value is computed. So the order in
-//! which recipes are put does not matter. Blobs have the same addresses in both systems.
+//! Deriva addresses a recipe by the hash of its own encoding. A recipe from Deriva is stored as one of ours, with the
+//! same function, inputs and parameters, and Deriva's address becomes its alias. Both are in one record, so neither can
+//! exist without the other. Its inputs remain Deriva's addresses, which are resolved when a value is computed, so
+//! recipes can be put in any order. Blobs have the same addresses in both systems.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,18 +15,18 @@ use crate::executor::Executor;
 use crate::invalidate::{Invalidate, Reach};
 use crate::recipe::{CONTEXT, FunctionId, Params, Recipe};
 
-/// A recipe in Deriva's terms.
+/// A recipe in Deriva's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Theirs {
+pub struct DerivaRecipe {
     /// The function.
     pub function: FunctionId,
-    /// Deriva's addresses of what it reads.
+    /// Deriva's addresses of its inputs.
     pub inputs: Vec<Address>,
-    /// Parameters; over the wire all of them are text.
+    /// The parameters. In Deriva's protocol all of them are text.
     pub params: BTreeMap<String, String>,
 }
 
-impl Theirs {
+impl DerivaRecipe {
     /// The bytes that Deriva hashes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -47,9 +47,9 @@ impl Theirs {
         bytes
     }
 
-    /// The recipe with these bytes; nothing if there is none, or one with other than text parameters. Deriva sorts
-    /// parameters by name, so bytes in which they are not sorted are not its encoding.
-    pub fn decode(bytes: &[u8]) -> Option<Theirs> {
+    /// Decodes a recipe; `None` if the bytes are not Deriva's encoding of a recipe, or if it has parameters that are
+    /// not text. Deriva sorts parameters by name, so unsorted parameters are not accepted.
+    pub fn decode(bytes: &[u8]) -> Option<DerivaRecipe> {
         let mut rest = bytes;
         let function = FunctionId::new(take_text(&mut rest)?, take_text(&mut rest)?);
         let count = take_number(&mut rest)?;
@@ -66,16 +66,16 @@ impl Theirs {
             }
             params.insert(name, take_text(&mut rest)?);
         }
-        rest.is_empty().then_some(Theirs { function, inputs, params })
+        rest.is_empty().then_some(DerivaRecipe { function, inputs, params })
     }
 
-    /// Deriva's address of it.
+    /// The address of the recipe in Deriva.
     pub fn address(&self) -> Address {
         Address::of(&self.encode())
     }
 }
 
-/// How the encoding marks text.
+/// The tag of text in the encoding.
 const TEXT: u32 = 0;
 
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
@@ -94,49 +94,49 @@ fn take_text(rest: &mut &[u8]) -> Option<String> {
     String::from_utf8(take(rest, len)?.to_vec()).ok()
 }
 
-/// An executor under Deriva's addresses.
+/// An executor addressed by Deriva's addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct Deriva<'a> {
     executor: &'a Executor,
 }
 
 impl Executor {
-    /// The executor under Deriva's addresses.
+    /// A view of the executor that uses Deriva's addresses.
     pub fn deriva(&self) -> Deriva<'_> {
         Deriva { executor: self }
     }
 }
 
-impl Theirs {
-    /// The same recipe in our terms.
+impl DerivaRecipe {
+    /// The same recipe in our form.
     fn recipe(&self) -> Recipe {
         let text = |(name, text): (&String, &String)| (name.clone(), Value::Text(text.clone()));
         let params: Params = self.params.iter().map(text).collect();
         Recipe { function: self.function.clone(), inputs: self.inputs.clone(), params }
     }
 
-    /// A recipe in Deriva's terms; nothing if it has other than text parameters.
-    fn of(recipe: Recipe) -> Option<Theirs> {
+    /// A recipe in Deriva's form; `None` if it has parameters that are not text.
+    fn of(recipe: Recipe) -> Option<DerivaRecipe> {
         let text = |(name, value)| match value {
             Value::Text(text) => Some((name, text)),
             _ => None,
         };
         let params = recipe.params.into_iter().map(text).collect::<Option<_>>()?;
-        Some(Theirs { function: recipe.function, inputs: recipe.inputs, params })
+        Some(DerivaRecipe { function: recipe.function, inputs: recipe.inputs, params })
     }
 }
 
-/// Deriva's address of a recipe of ours; nothing for other derivations.
+/// Deriva's address of one of our recipes; `None` for other derivations.
 pub(crate) fn deriva_address(derivation: &Derivation) -> Option<Address> {
     if derivation.context != CONTEXT.0 {
         return None;
     }
-    Some(Theirs::of(Recipe::decode(&derivation.bytes).ok()?)?.address())
+    Some(DerivaRecipe::of(Recipe::decode(&derivation.bytes).ok()?)?.address())
 }
 
 impl Deriva<'_> {
-    /// Keeps a recipe, whatever its function and inputs; answers Deriva's address of it.
-    pub async fn put_recipe(&self, theirs: &Theirs) -> Result<Address, Error> {
+    /// Stores a recipe without checking its function or inputs. Returns its address in Deriva.
+    pub async fn put_recipe(&self, theirs: &DerivaRecipe) -> Result<Address, Error> {
         let store = &self.executor.inner.store;
         let alias = theirs.address();
         let described = NewDerivation { bytes: theirs.recipe().encode()?.into(), alias: Some(alias) };
@@ -144,8 +144,8 @@ impl Deriva<'_> {
         if put.new {
             self.executor.inner.events.tell(|| Event::Added { address: put.address });
             if store.size(&alias).await?.is_some() {
-                // Somebody has put Deriva's encoding of the recipe as a blob. What was computed from the blob is not
-                // what it stands for now.
+                // Deriva's encoding of the recipe was put as a blob before. Values computed from that blob are now
+                // wrong, because the address stands for the recipe's value.
                 let terms = Invalidate { reach: Reach::DependentsAlone, ..Invalidate::default() };
                 self.executor.invalidate(&alias, &terms).await?;
             }
@@ -153,7 +153,7 @@ impl Deriva<'_> {
         Ok(alias)
     }
 
-    /// Our address for one of Deriva's: of a recipe, or that of a blob as it is.
+    /// Our address for one of Deriva's: the recipe's own address, or the blob's unchanged address.
     pub async fn find(&self, theirs: &Address) -> Result<Address, Error> {
         Ok(self.executor.inner.store.alias(theirs).await?.unwrap_or(*theirs))
     }
@@ -163,7 +163,7 @@ impl Deriva<'_> {
         Ok(self.executor.inner.store.status(ours).await?.alias.unwrap_or(*ours))
     }
 
-    /// An error with Deriva's addresses instead of ours: its clients have never seen ours.
+    /// Replaces our addresses in an error by Deriva's, because Deriva's clients do not know ours.
     pub async fn error_in_their_terms(&self, mut error: Error) -> Error {
         let addresses = match &mut error {
             Error::NotFound { address, needed_by, .. } => [Some(address), needed_by.as_mut()],
@@ -174,32 +174,32 @@ impl Deriva<'_> {
             _ => [None, None],
         };
         for address in addresses.into_iter().flatten() {
-            // An error in the look-up must not hide the one that is reported.
+            // A failed lookup must not hide the reported error.
             *address = self.theirs(address).await.unwrap_or(*address);
         }
         error
     }
 
-    /// The recipe at one of Deriva's addresses; nothing if there is none.
-    pub async fn resolve(&self, theirs: &Address) -> Result<Option<Theirs>, Error> {
+    /// The recipe at one of Deriva's addresses; `None` if there is none.
+    pub async fn resolve(&self, theirs: &Address) -> Result<Option<DerivaRecipe>, Error> {
         let found = self.executor.inner.store.derivation(theirs).await?;
         match found.filter(|found| found.alias == Some(*theirs)) {
-            Some(found) => Ok(Theirs::of(Recipe::decode(&found.bytes)?)),
+            Some(found) => Ok(DerivaRecipe::of(Recipe::decode(&found.bytes)?)),
             None => Ok(None),
         }
     }
 
-    /// Pins a blob or a recipe, there or still to come; says whether that is new.
+    /// Pins a blob or a recipe, which need not exist yet. Returns whether the pin is new.
     pub async fn pin(&self, theirs: &Address) -> Result<bool, Error> {
         Ok(self.executor.inner.store.pin(theirs).await?)
     }
 
-    /// Removes a pin; says whether there was one.
+    /// Removes a pin. Returns whether there was one.
     pub async fn unpin(&self, theirs: &Address) -> Result<bool, Error> {
         Ok(self.executor.inner.store.unpin(theirs).await?)
     }
 
-    /// Pinned addresses as Deriva knows them: at most so many.
+    /// The pinned addresses as Deriva knows them, at most `most`.
     pub async fn pins(&self, most: usize) -> Result<Vec<Address>, Error> {
         let store = &self.executor.inner.store;
         let mut seen = HashSet::new();
@@ -222,18 +222,18 @@ impl Deriva<'_> {
     }
 }
 
-/// So many addresses are read at a time.
+/// The number of addresses read at a time.
 const PAGE: usize = 1024;
 
-/// How a store of format 1 kept Deriva's addresses: as derivations, whose bytes are the address that leads to another.
-/// What they led to is not used: some led to the wrong recipe.
+/// The contexts under which a store of format 1 kept Deriva's addresses: as derivations whose bytes are the target
+/// address. The targets are not used, because some of them are the wrong recipe.
 const OLD_TO_OURS: &str = "# anabranch 2026-11 deriva address";
 const OLD_TO_THEIRS: &str = "# anabranch 2026-11 address for deriva";
 const OLD_UNRESOLVED: &str = "anabranch 2026-11 recipe over deriva addresses";
 
 impl Executor {
-    /// Moves what a store of format 1 kept of Deriva's recipes: each is put again, from Deriva's own encoding of it, and
-    /// its pin follows. Does nothing for a store that is upgraded; after a crash it begins anew.
+    /// Migrates Deriva's recipes from a store of format 1. Each recipe is put again from Deriva's own encoding, and its
+    /// pin moves along. Does nothing if the store is already upgraded. After a crash the migration starts over.
     pub(crate) async fn upgrade(&self) -> Result<(), Error> {
         let store = &self.inner.store;
         if store.opened().upgrade_from.is_none() {
@@ -252,7 +252,7 @@ impl Executor {
                         let theirs = old_key(&found.bytes);
                         let Some(theirs) = theirs else { continue };
                         let encoding = store.get(&theirs).await?;
-                        let Some(recipe) = encoding.and_then(|bytes| Theirs::decode(&bytes)) else {
+                        let Some(recipe) = encoding.and_then(|bytes| DerivaRecipe::decode(&bytes)) else {
                             continue;
                         };
                         let bytes = recipe.recipe().encode()?.into();
@@ -285,8 +285,8 @@ impl Executor {
                 _ => break,
             }
         }
-        // A recipe may have been computed from the encoding of another instead of from its value. What was computed from
-        // such a value is wrong, too.
+        // A recipe may have been computed from the encoding of an input instead of its value. All values that depend on
+        // such a value are wrong too.
         let terms = Invalidate { reach: Reach::Dependents, ..Invalidate::default() };
         self.forget_from(moved, &terms, usize::MAX).await?;
         Ok(store.finish_upgrade().await?)

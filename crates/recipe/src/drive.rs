@@ -1,4 +1,4 @@
-//! The one loop that drives a function: chunks of its inputs in, chunks of its output out.
+//! The loop that drives a function: chunks of its inputs in, chunks of its output out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,25 +21,25 @@ use crate::recipe::Params;
 use crate::registry::check;
 use crate::signature::{BeginCost, Holds, Signature};
 
-/// The largest chunk of an input that a function gets.
+/// The maximum size of an input chunk.
 const CHUNK: usize = 256 << 10;
 
-/// The smallest chunk that a costly function gets.
+/// The minimum size of an input chunk, for costly functions.
 const CHUNK_LEAST: usize = 8 << 10;
 
-/// About how long a function works on one chunk before it is asked whether to stop.
+/// The approximate time that a function works on one chunk. The budget is checked between chunks.
 const CHUNK_TIME: Duration = Duration::from_millis(10);
 
-/// Bytes of the inputs that are read ahead.
+/// The number of input bytes read ahead.
 const AHEAD: usize = 1 << 20;
 
-/// Small inputs that are read together, so that a call over many of them pauses seldom.
+/// The number of small inputs read together, so that a call with many inputs rarely pauses.
 const SMALL_AHEAD: usize = 64;
 
-/// Bytes of small inputs that are read together.
+/// The number of bytes of small inputs read together.
 const SMALL_BYTES: usize = 128 << 10;
 
-/// A call under way, with its inputs.
+/// A call in progress, with its inputs.
 pub(crate) struct Drive {
     pub(crate) stages: Stages,
     kernel: Option<Work>,
@@ -52,10 +52,10 @@ pub(crate) struct Drive {
     finishing: bool,
     total: u64,
     chunk_most: usize,
-    /// The number of feeds that have a reader.
+    /// The number of feeds with an open reader.
     reading: usize,
     budget: Arc<CallBudget>,
-    /// Stays with the inputs: a call that nobody waits for may still be at work.
+    /// The call's memory grant. It lives as long as the inputs, because a call may still run after its caller is gone.
     _room: Option<OwnedSemaphorePermit>,
 }
 
@@ -64,12 +64,12 @@ enum Work {
     Row(Chain),
 }
 
-/// Why a call does not go on by itself.
+/// The reason why a call paused.
 #[derive(Debug)]
 pub(crate) enum Pause {
-    /// Its output is to be taken away first.
+    /// Its output must be taken first.
     Output,
-    /// It needs more of that input.
+    /// It needs more of this input.
     Needs(usize),
     Done,
 }
@@ -101,12 +101,12 @@ impl Drive {
         }
     }
 
-    /// The stages, and the inputs from their beginning.
+    /// Resets the call: the stages, and the inputs from their beginning.
     pub(crate) fn restart(self) -> (Stages, SmallVec<[Feed; 1]>) {
         (self.stages, self.feeds.into_iter().map(Feed::restart).collect())
     }
 
-    /// Reads on in an input. Inputs that are read by turns share what is read ahead.
+    /// Reads more of an input. Inputs read in turns share the read-ahead buffer.
     pub(crate) async fn fill(&mut self, input: usize, inner: &Inner) -> Result<(), Error> {
         let feed = &mut self.feeds[input];
         self.reading -= usize::from(feed.is_reading());
@@ -114,7 +114,7 @@ impl Drive {
         self.reading += usize::from(feed.is_reading());
         let mut ready = feed.ready_bytes();
         for next in self.feeds.iter_mut().skip(input + 1).take(SMALL_AHEAD) {
-            // An input that cannot be read is reported when the function needs it.
+            // A read error is reported only when the function needs that input.
             if ready >= SMALL_BYTES || !next.is_small() || next.fill(inner, AHEAD).await.is_err() {
                 break;
             }
@@ -123,7 +123,7 @@ impl Drive {
         Ok(())
     }
 
-    /// About how long the call works before it pauses; `None` if that is not known.
+    /// The estimated time until the call pauses; `None` if it is unknown.
     pub(crate) fn effort(&self) -> Option<Duration> {
         let has_begun = self.kernel.is_some();
         let is_opaque = |stage: &Stage| {
@@ -135,7 +135,7 @@ impl Drive {
             return None;
         }
         let ready: u64 = match self.stages[0].function.signature().holds {
-            // It works once it has everything.
+            // The work starts once all input has arrived.
             Holds::Everything => self.total,
             Holds::Chunks => {
                 let ahead = self.feeds.iter().skip(self.first).take(SMALL_AHEAD + 1);
@@ -147,7 +147,7 @@ impl Drive {
         Some(Duration::from_nanos(ready.saturating_mul(nanos) >> 10))
     }
 
-    /// Goes on as far as it gets.
+    /// Runs until the call pauses.
     pub(crate) fn advance(&mut self) -> Result<Pause, Error> {
         match catch_unwind(AssertUnwindSafe(|| self.go_on())) {
             Ok(Ok(pause)) => Ok(pause),
@@ -156,7 +156,7 @@ impl Drive {
         }
     }
 
-    /// The output since the last time.
+    /// The output since the last call of this method.
     pub(crate) fn take_output(&mut self) -> crate::function::Chunks {
         let (chunks, paused) = self.out.take();
         self.paused = paused;
@@ -244,16 +244,17 @@ impl Drive {
     }
 }
 
-/// A size of chunks on which no stage works for long.
+/// A chunk size that keeps the time per chunk short for every stage.
 fn chunk_most(stages: &Stages) -> usize {
     let nanos = stages.iter().map(|stage| stage.function.signature().nanos_per_kib).max().unwrap_or(0);
     let kib = CHUNK_TIME.as_nanos() / u128::from(nanos.max(1));
     usize::try_from(kib << 10).unwrap_or(CHUNK).clamp(CHUNK_LEAST, CHUNK)
 }
 
-/// The output of a function for these inputs, each in chunks, as the executor calls it; empty chunks are left out.
+/// Calls a function as the executor does. Each input is a list of chunks; empty chunks are skipped.
 ///
-/// How the inputs are cut must not show in the output: a test of a function calls it with several cuts.
+/// The output must not depend on how the inputs are split into chunks, so the test of a function should try several
+/// splits.
 ///
 /// ```
 /// # use anabranch_recipe::{Functions, Params, call};
@@ -273,7 +274,7 @@ pub fn call(
     Ok(output)
 }
 
-/// The same within a budget; `take` gets the chunks of the output as they come.
+/// Calls a function within a budget. `take` receives the chunks of the output as they are produced.
 pub fn call_within(
     function: &Arc<dyn Function>,
     inputs: &[Vec<Bytes>],

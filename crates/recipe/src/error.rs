@@ -1,28 +1,28 @@
-//! What can go wrong, by what a caller can do about it.
+//! Errors, grouped by the caller's possible reaction.
 
 use std::fmt;
 
-use anabranch_content::{Address, Gone};
+use anabranch_content::{Address, RemovalRecord};
 use anabranch_engine::admission::Refused;
 use anabranch_engine::retry::Classified;
 
 use crate::executor::{SHORT_ADDRESS_LEAST, is_short_address};
 use crate::function::Fault;
-use crate::recipe::{FunctionId, Malformed};
+use crate::recipe::{FunctionId, MalformedRecipe};
 
-/// An error of the executor. Cheap to clone: one failed call may be many callers' error.
+/// An error of the executor. It is cheap to clone, because one failed call may fail many callers.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing is known under an address.
-    #[error("{address} is neither a blob nor a recipe here{}{}", For(*.needed_by), Went(*.gone))]
+    /// The address is unknown.
+    #[error("{address} is neither a blob nor a recipe here{}{}", NeededBy(*.needed_by), RemovedAs(*.gone))]
     NotFound {
         /// The address.
         address: Address,
-        /// The recipe that reads it, if that was asked for.
+        /// The recipe that reads it, if another recipe was requested.
         needed_by: Option<Address>,
-        /// What became of it, if it was there once.
-        gone: Option<Gone>,
+        /// The reason for its removal, if it existed before.
+        gone: Option<RemovalRecord>,
     },
     /// An address is known, but not as a recipe.
     #[error("{address} is not a recipe")]
@@ -30,49 +30,49 @@ pub enum Error {
         /// The address.
         address: Address,
     },
-    /// Nothing has this name, and no address begins with it.
+    /// The name is unknown, and no address begins with it.
     #[error("nothing is named {name:?}, and {}", NotAnAddress(.name))]
     NoSuchName {
         /// The name.
         name: String,
     },
     /// Several addresses begin with these digits.
-    #[error("{prefix:?} is the beginning of several addresses: {}; give more digits", Listed(.matches))]
+    #[error("{prefix:?} is the beginning of several addresses: {}; give more digits", AddressList(.matches))]
     Ambiguous {
         /// The digits.
         prefix: String,
         /// The addresses, or the first of them.
         matches: Vec<Address>,
     },
-    /// A path leads to nothing inside of a folder.
+    /// A path does not exist inside a folder.
     #[error("{target}:{path}: {problem}")]
     NotInside {
         /// The folder, as the caller named it.
         target: String,
         /// The path inside.
         path: String,
-        /// Where the path ends, and what to do.
+        /// The point where the path fails, and a hint.
         problem: String,
     },
-    /// A recipe names a function that is not here.
-    #[error("function `{function}` is not known here{}", Near(.near))]
+    /// A recipe names an unknown function.
+    #[error("function `{function}` is not known here{}", SimilarFunction(.near))]
     NoSuchFunction {
         /// The function.
         function: FunctionId,
-        /// One with nearly this name.
+        /// A function with a similar name.
         near: Option<FunctionId>,
     },
-    /// Something is not a recipe that can be kept.
+    /// The input is not a valid recipe.
     #[error(transparent)]
-    Malformed(#[from] Malformed),
-    /// A function refused what it was given.
+    Malformed(#[from] MalformedRecipe),
+    /// A function failed on its inputs or parameters.
     #[error("`{function}` of {address:?} failed: {fault}")]
     Function {
         /// The recipe.
         address: Address,
         /// Its function.
         function: Box<FunctionId>,
-        /// Why.
+        /// The reason.
         #[source]
         fault: Fault,
     },
@@ -83,40 +83,40 @@ pub enum Error {
         address: Address,
         /// Its function.
         function: Box<FunctionId>,
-        /// What it said.
+        /// Its message.
         message: String,
     },
-    /// There is more of something than the executor was set up for.
+    /// A limit of the executor's configuration is exceeded.
     #[error("{what}: more than {most}; {way_out}")]
     TooMany {
-        /// What there is too much of.
+        /// The items of which there are too many.
         what: &'static str,
         /// The bound.
         most: u64,
-        /// What can be done.
+        /// A hint to the caller.
         way_out: &'static str,
     },
-    /// A value went away again and again while it was needed.
+    /// A value was removed repeatedly while it was needed.
     #[error(
         "the value {address} was lost {rounds} times while it was needed: it was damaged or collected; `scrub` finds \
          damage, and a pin keeps it from being collected"
     )]
     Lost {
-        /// Whose value.
+        /// The address of the value.
         address: Address,
-        /// How often everything was begun anew.
+        /// The number of times the get started over.
         rounds: u32,
     },
     /// The deadline passed.
     #[error("the deadline passed before the value was there")]
     Deadline,
-    /// The executor takes no more work now.
+    /// The executor accepts no more work at present.
     #[error(transparent)]
     Refused(Refused),
     /// The executor was shut down.
     #[error("the executor was stopped")]
     Stopped,
-    /// A blocking call was made where other tasks would have to wait for it.
+    /// A blocking call was made from async code, where it would block other tasks.
     #[error("a blocking call was made from async code; use the async call there")]
     InsideRuntime,
     /// The store failed.
@@ -136,20 +136,20 @@ impl Error {
     }
 }
 
-/// The executor tries again itself where that helps.
+/// The defaults apply, because the executor itself retries where that helps.
 impl Classified for Error {}
 
-struct For(Option<Address>);
+struct NeededBy(Option<Address>);
 
-impl fmt::Display for For {
+impl fmt::Display for NeededBy {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |by| write!(out, "; recipe {by} reads it"))
     }
 }
 
-struct Went(Option<Gone>);
+struct RemovedAs(Option<RemovalRecord>);
 
-impl fmt::Display for Went {
+impl fmt::Display for RemovedAs {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |gone| write!(out, "; it was {}", gone.why))
     }
@@ -168,9 +168,9 @@ impl fmt::Display for NotAnAddress<'_> {
     }
 }
 
-struct Listed<'a>(&'a [Address]);
+struct AddressList<'a>(&'a [Address]);
 
-impl fmt::Display for Listed<'_> {
+impl fmt::Display for AddressList<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, address) in self.0.iter().enumerate() {
             write!(out, "{}{address}", if at == 0 { "" } else { ", " })?;
@@ -179,9 +179,9 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
-struct Near<'a>(&'a Option<FunctionId>);
+struct SimilarFunction<'a>(&'a Option<FunctionId>);
 
-impl fmt::Display for Near<'_> {
+impl fmt::Display for SimilarFunction<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(near) => write!(out, "; did you mean `{near}`?"),

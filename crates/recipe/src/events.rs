@@ -1,78 +1,78 @@
-//! What happens in an executor, told as it happens.
+//! The events of an executor, sent to listeners as they happen.
 
 use anabranch_content::Address;
 use tokio::sync::broadcast;
 
-/// One fact about an executor.
+/// An event of an executor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A recipe was added that was not known.
+    /// A new recipe was added.
     Added {
         /// Its address.
         address: Address,
     },
-    /// A value was asked for that must be computed.
+    /// A value was requested that must be computed.
     Begun {
-        /// Of which recipe.
+        /// The address of its recipe.
         address: Address,
-        /// How many recipes it takes, itself included.
+        /// The number of recipes to compute, including its own.
         recipes: u64,
     },
-    /// A recipe is being computed. A call that takes long says how far it is, ten times per second at most.
+    /// A recipe is being computed. A long call reports its progress at most ten times per second.
     Progress {
-        /// Its address; of fused recipes, that of the last one.
+        /// Its address; for fused recipes, the address of the last one.
         address: Address,
-        /// Bytes of its inputs that its function was given.
+        /// Bytes of its inputs that its function has received.
         read: u64,
-        /// Bytes of all its inputs. A function may need fewer.
+        /// Total bytes of its inputs. A function may not read all of them.
         total: u64,
         /// Bytes of its output so far.
         written: u64,
-        /// How often its function came to a point where it could be stopped. A function of whole inputs works on when
-        /// it has read everything, and this number grows.
+        /// The number of times its function checked whether to stop. A function of whole inputs keeps working after it
+        /// has read everything, and this number keeps growing.
         steps: u64,
     },
     /// A recipe was computed.
     Computed {
         /// Its address.
         address: Address,
-        /// The blob that it came to.
+        /// The address of the output blob.
         output: Address,
-        /// That blob's bytes.
+        /// The size of that blob in bytes.
         size: u64,
-        /// How long its function worked, in microseconds.
+        /// The time that its function worked, in microseconds.
         micros: u64,
     },
     /// A recipe could not be computed.
     Failed {
         /// Its address.
         address: Address,
-        /// Why.
+        /// The error message.
         error: String,
     },
-    /// What recipes came to was forgotten.
+    /// The values of recipes were forgotten.
     Invalidated {
-        /// Where it began.
+        /// The recipe at which the invalidation began.
         address: Address,
-        /// How many were forgotten.
+        /// The number of forgotten values.
         count: u64,
     },
 }
 
-/// What a listener hears.
+/// An item that a listener receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// A fact.
+pub enum Notice {
+    /// An event.
     Event(Event),
-    /// So many were missed, for the listener was too slow.
+    /// The listener was too slow and missed this many events.
     Lost(u64),
 }
 
-/// So many events wait for a slow listener.
+/// The number of events buffered for a slow listener.
 const KEPT: usize = 4096;
 
-/// Where events come from.
+/// The sender of events.
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
     sender: broadcast::Sender<Event>,
@@ -85,10 +85,10 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Tells an event that is made only if somebody listens.
+    /// Sends an event. The event is built only if there is a listener.
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if self.sender.receiver_count() > 0 {
-            // Nobody may be left by now.
+            // The last listener may be gone by now.
             let _ = self.sender.send(event());
         }
     }
@@ -98,18 +98,18 @@ impl Events {
     }
 }
 
-/// Hears what happens.
+/// Receives events.
 #[derive(Debug)]
 pub struct Listener {
     receiver: broadcast::Receiver<Event>,
 }
 
 impl Listener {
-    /// What happened next; nothing once the executor is gone.
-    pub async fn next(&mut self) -> Option<Heard> {
+    /// The next event; `None` once the executor is gone.
+    pub async fn next(&mut self) -> Option<Notice> {
         match self.receiver.recv().await {
-            Ok(event) => Some(Heard::Event(event)),
-            Err(broadcast::error::RecvError::Lagged(lost)) => Some(Heard::Lost(lost)),
+            Ok(event) => Some(Notice::Event(event)),
+            Err(broadcast::error::RecvError::Lagged(lost)) => Some(Notice::Lost(lost)),
             Err(broadcast::error::RecvError::Closed) => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Single flight: callers that need the same recipe share one computation, and nothing that is remembered is computed.
+//! Single flight: callers that need the same recipe share one computation. Remembered values are not computed again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,28 +15,29 @@ use crate::executor::Inner;
 use crate::function::{Fault, Function};
 use crate::recipe::{self, CONTEXT, FunctionId, Params};
 use crate::registry;
-use crate::value::{Computed, Origin, StoredValue};
+use crate::sink::SMALL;
+use crate::value::{ComputedValue, Origin, StoredValue};
 
-/// The most functions that are fused.
+/// The maximum number of functions that are fused.
 pub(crate) const ROW_MOST: usize = 64;
 
-/// A recipe that is to be computed.
+/// A recipe to compute.
 pub(crate) struct Stage {
     pub address: Address,
     pub function: Arc<dyn Function>,
     pub params: Option<Arc<Params>>,
     pub input_count: usize,
-    /// True if an input is the value of another recipe.
+    /// Whether an input is the value of another recipe.
     pub reads_recipes: bool,
 }
 
-/// One recipe, or several to be fused.
+/// One recipe, or several to fuse.
 pub(crate) type Stages = SmallVec<[Stage; 1]>;
 
-/// The reader of a value.
+/// The consumer of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A recipe.
+    /// Another recipe.
     Recipe,
     /// The caller of a get.
     Caller,
@@ -57,7 +58,8 @@ impl Stage {
         Box::new(self.function.signature().id.clone())
     }
 
-    /// The address of the same recipe on the values of its inputs. Two recipes whose inputs have equal values share it.
+    /// The address of the same recipe with its inputs replaced by their values. Recipes whose inputs have equal values
+    /// share this address.
     fn on_values(&self, inputs: &[StoredValue]) -> Option<Address> {
         let none = Params::new();
         let params = self.params.as_deref().unwrap_or(&none);
@@ -73,29 +75,33 @@ pub(crate) fn join(
     stages: Stages,
     purpose: Purpose,
     inputs: Vec<StoredValue>,
-) -> Waiter<Address, Result<Computed, Error>> {
+) -> Waiter<Address, Result<ComputedValue, Error>> {
     let address = stages.last().expect("there is a stage").address;
     let working = Arc::clone(inner);
     inner.flights.join(address, || None, move || execute(working, stages, purpose, inputs))
 }
 
-/// Computes as many of the stages together as no other recipe reads between, and answers which was the last of them.
+/// Computes as many of the first stages as can be fused, in one call. Returns the value and the index of the last
+/// computed stage.
 pub(crate) async fn row(
     inner: Arc<Inner>,
     mut stages: Vec<Stage>,
     purposes: Vec<Purpose>,
     inputs: Vec<StoredValue>,
-) -> Result<(Computed, usize), Error> {
+) -> Result<(ComputedValue, usize), Error> {
     let mut together = 1;
     while together < stages.len() {
         let (before, next) = (&stages[together - 1], &stages[together]);
         let none = Params::new();
         let params = next.params.as_deref().unwrap_or(&none);
-        // Errors in the next stage are reported when its turn comes.
+        // Errors in the next stage are reported when that stage is computed.
         let fits = registry::check_declared(next.function.signature(), next.input_count, params).is_ok();
-        // A value that another caller computes at this moment is shared, not computed again inside of a row.
-        let is_wanted = inner.flights.is_open(&before.address);
-        if !fits || is_wanted || inner.store.dependents(&before.address, None, 2).await?.len() > 1 {
+        // A value that another caller is computing, or has just computed, is shared instead of being computed again.
+        if !fits
+            || inner.flights.is_open(&before.address)
+            || inner.store.recall(&before.address).await?.is_some()
+            || inner.store.dependents(&before.address, None, 2).await?.len() > 1
+        {
             break;
         }
         together += 1;
@@ -112,11 +118,11 @@ async fn execute(
     stages: Stages,
     purpose: Purpose,
     inputs: Vec<StoredValue>,
-) -> Result<Computed, Error> {
+) -> Result<ComputedValue, Error> {
     let (count, address) = (stages.len() as u64, stages[stages.len() - 1].address);
-    // Another flight may have landed since this one was asked for.
+    // Another flight may have finished since this one was requested.
     if let Some((value, _)) = recalled(&inner, &address).await? {
-        return Ok(Computed { value, how: Origin::Memo });
+        return Ok(ComputedValue { value, how: Origin::Memo });
     }
     let on_values = match &stages[..] {
         [stage] if stage.reads_recipes => stage.on_values(&inputs).filter(|on_values| *on_values != address),
@@ -126,14 +132,21 @@ async fn execute(
         && let Some((value, cost)) = recalled(&inner, on_values).await?
     {
         remember(&inner, address, &value, cost).await?;
-        return Ok(Computed { value, how: Origin::SameInputs });
+        return Ok(ComputedValue { value, how: Origin::SameInputs });
     }
     let clock = inner.engine.clock();
     if let Some(refusal) = inner.refusals.recent(&address, clock.now()) {
         return Err(refusal);
     }
     let counters = &inner.counters;
-    match compute(&inner, stages, purpose, inputs).await {
+    let computed = match passed_input(&stages, &inputs) {
+        Some(value) => {
+            let value = value.clone();
+            remember(&inner, address, &value, Cost::default()).await.map(|()| (value, Duration::ZERO))
+        }
+        None => compute(&inner, stages, purpose, inputs).await,
+    };
+    match computed {
         Ok((value, spent)) => {
             if let Some(on_values) = on_values {
                 remember(&inner, on_values, &value, cost_of(spent)).await?;
@@ -141,7 +154,7 @@ async fn execute(
             inner.count(&counters.computed, count);
             let (StoredValue { output, size, .. }, micros) = (&value, spent.as_micros() as u64);
             inner.events.tell(|| Event::Computed { address, output: *output, size: *size, micros });
-            Ok(Computed { value, how: Origin::Ran })
+            Ok(ComputedValue { value, how: Origin::Ran })
         }
         Err(error) => {
             inner.refusals.add(address, &error, clock.now());
@@ -152,7 +165,18 @@ async fn execute(
     }
 }
 
-/// The remembered value of a recipe, held, and its cost; `None` if it has to be computed.
+/// The value of a function that returns a large input unchanged. It is already stored, so nothing is read or written. A
+/// small value is not passed on this way, because copying it is faster than writing a memo alone.
+fn passed_input<'a>(stages: &Stages, inputs: &'a [StoredValue]) -> Option<&'a StoredValue> {
+    match (&stages[..], inputs) {
+        ([stage], [input]) if stage.function.signature().passes_input => {
+            Some(input).filter(|input| input.size > SMALL as u64)
+        }
+        _ => None,
+    }
+}
+
+/// The remembered value of a recipe, protected from collection, and its cost; `None` if it must be computed.
 async fn recalled(inner: &Inner, address: &Address) -> Result<Option<(StoredValue, Cost)>, Error> {
     let Some(memo) = inner.store.recall(address).await? else { return Ok(None) };
     let cost = memo.cost;
@@ -161,11 +185,13 @@ async fn recalled(inner: &Inner, address: &Address) -> Result<Option<(StoredValu
     Ok(found.map(|(output, size)| (StoredValue::stored(output, size, Some(Arc::new(lease))), cost)))
 }
 
-/// Remembers the value of one more recipe.
+/// Remembers the value of another recipe. The memo of a value in memory is written in the background.
 async fn remember(inner: &Inner, derivation: Address, value: &StoredValue, cost: Cost) -> Result<(), Error> {
     let memo = NewMemo { derivation, output: value.output, size: value.size, cost, inputs: &[] };
-    match value.bytes() {
-        Some(bytes) => inner.store.derived(memo, bytes.clone()).await?,
+    let is_small = value.size <= SMALL as u64;
+    let in_memory = || inner.store.get_now(&value.output).filter(|_| is_small);
+    match value.bytes().cloned().or_else(in_memory) {
+        Some(bytes) => inner.store.derived(memo, bytes).await?,
         None => inner.store.remember(memo, Class::Derivable).await?,
     };
     Ok(())

@@ -1,4 +1,4 @@
-//! The executor: what users of this crate call.
+//! The executor: the API of this crate.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_content::{Address, Class, Import, Imported, NewDerivation, Put, Store};
+use anabranch_content::{Address, Class, Import, ImportReport, NewDerivation, Put, Store};
 use anabranch_engine::Engine;
 use anabranch_engine::flight::Flights;
 use bytes::Bytes;
@@ -20,32 +20,33 @@ use crate::error::Error;
 use crate::events::{Event, Events, Listener};
 use crate::memory::CallMemory;
 use crate::pace::Pace;
-use crate::recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
+use crate::recipe::{CONTEXT, FunctionId, MalformedRecipe, Params, Recipe};
 use crate::refusals::Refusals;
 use crate::registry::{Functions, check_known};
 
 use crate::status::{Counters, Status};
-use crate::value::Computed;
+use crate::value::ComputedValue;
 
-/// How an executor is set up.
+/// The settings of an executor.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Bytes of memory for functions at work, all of them together. One call can take three quarters of it. Default 256 MiB.
+    /// Memory for running functions, all together, in bytes. One call can use up to three quarters of it. Default 256
+    /// MiB.
     pub memory_bytes: u32,
-    /// The most time that one call may take, without waits. Default 10 minutes.
+    /// The maximum duration of one call, without waiting. Default 10 minutes.
     pub call_time: Duration,
-    /// Bytes of larger values that are answered from memory when they were just computed, of all gets together; they
-    /// stay until they are read. Default 64 MiB.
+    /// Memory for larger values that are returned from memory right after their computation, for all gets together, in
+    /// bytes. A value stays there until it is read. Default 64 MiB.
     pub kept_bytes: u32,
-    /// Bytes of small values that one get keeps in hand for what reads them. Default 64 MiB.
+    /// Memory for small values that one get keeps for the recipes that read them, in bytes. Default 64 MiB.
     pub value_bytes: usize,
-    /// The most recipes that one get may have to compute. Default 4 million; each takes about 200 bytes.
+    /// The maximum number of recipes that one get may compute. Default 4 million; each takes about 200 bytes.
     pub recipes_most: usize,
-    /// How often a get begins anew because the same value went away again. Default 3.
+    /// The number of times a get starts over because the same value was removed again. Default 3.
     pub rounds: u32,
-    /// How many functions of one get are at work or waiting to be. Default 256.
+    /// The maximum number of functions of one get that run or wait for a thread. Default 256.
     pub in_flight: usize,
-    /// Streaming functions in a row are fused from so many bytes of input on. Default 1 MiB.
+    /// The minimum input size in bytes from which a chain of streaming functions is fused. Default 1 MiB.
     pub fuse_from: u64,
 }
 
@@ -64,7 +65,7 @@ impl Default for Config {
     }
 }
 
-/// Keeps recipes and computes them, each once. Clones are handles to the same executor.
+/// Stores recipes and computes each of them once. Clones are handles to the same executor.
 #[derive(Clone)]
 pub struct Executor {
     pub(crate) inner: Arc<Inner>,
@@ -75,21 +76,21 @@ pub(crate) struct Inner {
     pub functions: Functions,
     pub engine: Engine,
     pub config: Config,
-    pub flights: Flights<Address, Result<Computed, Error>>,
-    /// Memory for calls at work.
+    pub flights: Flights<Address, Result<ComputedValue, Error>>,
+    /// Memory for running calls.
     pub memory: CallMemory,
     /// Recipes that failed for lack of resources.
     pub refusals: Refusals,
-    /// Room for values that are answered from memory: not of the same bytes, for a slow reader keeps them.
+    /// Memory for values that are returned from memory. It has its own budget, because a slow reader holds it for long.
     pub kept: Arc<Semaphore>,
     pub events: Events,
     pub counters: Counters,
 }
 
-/// The fewest hex digits by which [`Executor::find`] finds an address.
+/// The minimum number of hex digits by which [`Executor::find`] finds an address.
 pub const SHORT_ADDRESS_LEAST: usize = 6;
 
-/// The most addresses that an error lists.
+/// The maximum number of addresses listed in an error.
 pub(crate) const MATCHES_MOST: usize = 10;
 
 /// Whether a text looks like the beginning of an address.
@@ -97,49 +98,49 @@ pub(crate) fn is_short_address(text: &str) -> bool {
     (SHORT_ADDRESS_LEAST..64).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// What to do with a recipe whose function is not known.
+/// The handling of a recipe whose function is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownFunction {
     /// It is an error.
     #[default]
     Refuse,
-    /// It is kept; to compute it is an error until the function is there.
+    /// It is accepted. Computing it fails until the function exists.
     Accept,
 }
 
 /// A recipe that was added.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Added {
+pub struct AddedRecipe {
     /// Its address.
     pub address: Address,
-    /// It was not known before.
+    /// Whether it is new.
     pub new: bool,
-    /// Its inputs that are neither blobs nor recipes so far.
+    /// Those of its inputs that are neither blobs nor recipes so far.
     pub dangling: Vec<Address>,
 }
 
-/// A recipe to be added with others.
+/// A recipe to add together with others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// The function.
     pub function: FunctionId,
-    /// What it reads.
-    pub inputs: Vec<Ref>,
+    /// Its inputs.
+    pub inputs: Vec<DraftInput>,
     /// Its parameters.
     pub params: Params,
 }
 
-/// An input of a recipe that is added with others.
+/// An input of such a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ref {
+pub enum DraftInput {
     /// A blob or a recipe.
     Address(Address),
-    /// The recipe at that place of the same list, which is before this one.
+    /// The recipe at this index in the same list; it must come earlier.
     Earlier(usize),
 }
 
 impl Executor {
-    /// An executor on a store and an engine, which others may use too.
+    /// An executor on a store and an engine, which may be shared with others.
     pub fn new(store: Store, functions: Functions, engine: Engine, config: Config) -> Executor {
         let memory = CallMemory::new(config.memory_bytes);
         let kept = Arc::new(Semaphore::new(config.kept_bytes as usize));
@@ -149,18 +150,18 @@ impl Executor {
         Executor { inner: Arc::new(inner) }
     }
 
-    /// An executor in memory, gone with its last handle.
+    /// An executor in memory. Its data is lost with the last handle.
     pub fn in_memory(functions: Functions) -> Result<Executor, Error> {
         let store = Store::in_memory(anabranch_content::Config::default())?;
         Ok(Executor::new(store, functions, engine(), Config::default()))
     }
 
-    /// An executor on the store in a folder, which is made if it is not there.
+    /// An executor on the store in a folder, which is created if it does not exist.
     pub async fn open(folder: impl AsRef<Path>, functions: Functions) -> Result<Executor, Error> {
         Executor::open_with(folder, functions, anabranch_content::Config::default()).await
     }
 
-    /// The same, with settings for the store, such as its quota and the size of its cache. A store of an older format is
+    /// Opens an executor with settings for the store, such as its quota and cache size. A store in an older format is
     /// upgraded first.
     pub async fn open_with(
         folder: impl AsRef<Path>,
@@ -170,7 +171,8 @@ impl Executor {
         Executor::open_on(Store::open(folder, config)?, functions, engine(), Config::default()).await
     }
 
-    /// An executor over an open store, with an engine and a setup of its own. A store of an older format is upgraded.
+    /// An executor on an open store, with the given engine and configuration. A store in an older format is upgraded
+    /// first.
     pub async fn open_on(
         store: Store,
         functions: Functions,
@@ -182,7 +184,7 @@ impl Executor {
         Ok(executor)
     }
 
-    /// The store: blobs, pins, names, leases, collection.
+    /// The store, for blobs, pins, names, leases and collection.
     pub fn store(&self) -> &Store {
         &self.inner.store
     }
@@ -197,12 +199,12 @@ impl Executor {
         &self.inner.functions
     }
 
-    /// Keeps bytes; durable when answered.
+    /// Stores bytes. They are durable when this returns.
     pub async fn put(&self, bytes: impl Into<Bytes>) -> Result<Put, Error> {
         Ok(self.inner.store.put(bytes, Class::Acknowledged).await?)
     }
 
-    /// Keeps the bytes of a stream of any length.
+    /// Stores the bytes of a stream of any length.
     pub async fn put_stream<E>(&self, stream: impl Stream<Item = Result<Bytes, E>>) -> Result<Put, Error>
     where
         E: std::error::Error + Send + Sync + 'static,
@@ -210,34 +212,52 @@ impl Executor {
         Ok(self.inner.store.put_stream(stream, Class::Acknowledged).await?)
     }
 
-    /// Adds the content of an archive, durably. If it fails half-way, the records before the failure stay. Deriva's
-    /// addresses are checked here, so `alias_of` of the terms is not used.
-    pub async fn import(&self, from: impl Read + Send + 'static, terms: Import) -> Result<Imported, Error> {
+    /// Imports an archive durably. If the import fails half-way, the records before the failure stay. `terms.alias_of`
+    /// is ignored, because Deriva's addresses are checked here.
+    pub async fn import(
+        &self,
+        from: impl Read + Send + 'static,
+        terms: Import,
+    ) -> Result<ImportReport, Error> {
         let terms = Import { alias_of: Some(deriva_address), ..terms };
         Ok(self.inner.store.import(from, terms).await?)
     }
 
-    /// Keeps a recipe; durable when answered. Its inputs may come later.
-    pub async fn add(&self, recipe: &Recipe, unknown: UnknownFunction) -> Result<Added, Error> {
+    /// Stores a recipe, durably when this returns. Its inputs may be added later.
+    pub async fn add(&self, recipe: &Recipe, unknown: UnknownFunction) -> Result<AddedRecipe, Error> {
         self.check_function(&recipe.function, &recipe.params, unknown)?;
         let described = NewDerivation::from(recipe.encode()?);
         let mut added = self.keep(&[described], &[&recipe.inputs]).await?;
         Ok(added.pop().expect("one answer for one recipe"))
     }
 
-    /// Keeps several recipes that may read each other, in one go.
-    pub async fn add_all(&self, drafts: &[Draft], unknown: UnknownFunction) -> Result<Vec<Added>, Error> {
-        let mut addresses: Vec<Address> = Vec::with_capacity(drafts.len());
-        let mut described = Vec::with_capacity(drafts.len());
-        let mut inputs_of = Vec::with_capacity(drafts.len());
+    /// Stores several recipes that may read each other. All are checked before the first one is stored. If the disk
+    /// fails half-way, the first recipes of a long list may stay.
+    pub async fn add_all(
+        &self,
+        drafts: &[Draft],
+        unknown: UnknownFunction,
+    ) -> Result<Vec<AddedRecipe>, Error> {
+        let encoded = self.encode_all(drafts, unknown).await?;
+        let inputs_of: Vec<&[Address]> = encoded.inputs_of.iter().map(Vec::as_slice).collect();
+        self.keep(&encoded.described, &inputs_of).await
+    }
+
+    /// Checks recipes as [`Executor::add_all`] does, and returns their addresses. Nothing is stored.
+    pub async fn check_all(&self, drafts: &[Draft], unknown: UnknownFunction) -> Result<Vec<Address>, Error> {
+        Ok(self.encode_all(drafts, unknown).await?.addresses)
+    }
+
+    async fn encode_all(&self, drafts: &[Draft], unknown: UnknownFunction) -> Result<EncodedDrafts, Error> {
+        let mut encoded = EncodedDrafts::with_capacity(drafts.len());
         let mut pace = Pace::default();
         for (place, draft) in drafts.iter().enumerate() {
             pace.step().await;
             self.check_function(&draft.function, &draft.params, unknown)?;
-            let resolve = |input: &Ref| match *input {
-                Ref::Address(address) => Ok(address),
-                Ref::Earlier(earlier) => addresses.get(earlier).copied().ok_or_else(|| {
-                    Malformed(format!(
+            let resolve = |input: &DraftInput| match *input {
+                DraftInput::Address(address) => Ok(address),
+                DraftInput::Earlier(earlier) => encoded.addresses.get(earlier).copied().ok_or_else(|| {
+                    MalformedRecipe(format!(
                         "recipe {place} reads recipe {earlier}, which is not before it in the list"
                     ))
                 }),
@@ -245,16 +265,19 @@ impl Executor {
             let inputs = draft.inputs.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
             let recipe = Recipe { function: draft.function.clone(), inputs, params: draft.params.clone() };
             let encoding: Bytes = recipe.encode()?.into();
-            addresses.push(Address::derive(CONTEXT, &encoding));
-            described.push(NewDerivation::from(encoding));
-            inputs_of.push(recipe.inputs);
+            encoded.addresses.push(Address::derive(CONTEXT, &encoding));
+            encoded.described.push(NewDerivation::from(encoding));
+            encoded.inputs_of.push(recipe.inputs);
         }
-        let inputs_of: Vec<&[Address]> = inputs_of.iter().map(Vec::as_slice).collect();
-        self.keep(&described, &inputs_of).await
+        Ok(encoded)
     }
 
-    /// Keeps recipes that read these inputs.
-    async fn keep(&self, described: &[NewDerivation], inputs_of: &[&[Address]]) -> Result<Vec<Added>, Error> {
+    /// Stores recipes that read these inputs.
+    async fn keep(
+        &self,
+        described: &[NewDerivation],
+        inputs_of: &[&[Address]],
+    ) -> Result<Vec<AddedRecipe>, Error> {
         let puts = self.inner.store.put_derivations(CONTEXT, described).await?;
         let mut known: HashMap<Address, bool> = puts.iter().map(|put| (put.address, true)).collect();
         let mut added = Vec::with_capacity(puts.len());
@@ -265,7 +288,7 @@ impl Executor {
                 pace.step().await;
                 let is_known = match known.entry(*input) {
                     Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(open) => *open.insert(self.is_known(input).await?),
+                    Entry::Vacant(open) => *open.insert(self.inner.store.contains(input).await?),
                 };
                 if !is_known {
                     dangling.push(*input);
@@ -274,12 +297,12 @@ impl Executor {
             if put.new {
                 self.inner.events.tell(|| Event::Added { address: put.address });
             }
-            added.push(Added { address: put.address, new: put.new, dangling });
+            added.push(AddedRecipe { address: put.address, new: put.new, dangling });
         }
         Ok(added)
     }
 
-    /// The recipe at an address; nothing if there is none.
+    /// The recipe at an address; `None` if there is none.
     pub async fn resolve(&self, address: &Address) -> Result<Option<Recipe>, Error> {
         match self.inner.store.derivation(address).await? {
             Some(found) if found.context == CONTEXT.0 => Ok(Some(Recipe::decode(&found.bytes)?)),
@@ -287,12 +310,12 @@ impl Executor {
         }
     }
 
-    /// How much there is and what was done, at the cost of reading a few counters.
+    /// The size of the store and the activity so far, at the cost of reading a few counters.
     pub fn status(&self) -> Status {
         Status::of(&self.inner)
     }
 
-    /// Hears from now on what happens.
+    /// Subscribes to the events from now on.
     pub fn listen(&self) -> Listener {
         self.inner.events.listen()
     }
@@ -305,15 +328,27 @@ impl Executor {
     ) -> Result<(), Error> {
         match self.inner.functions.get(function) {
             Some(known) => check_known(known.signature(), params)
-                .map_err(|fault| Malformed(format!("`{function}`: {fault}")).into()),
+                .map_err(|fault| MalformedRecipe(format!("`{function}`: {fault}")).into()),
             None if unknown == UnknownFunction::Refuse => Err(self.inner.no_such_function(function)),
             None => Ok(()),
         }
     }
+}
 
-    async fn is_known(&self, address: &Address) -> Result<bool, Error> {
-        let store = &self.inner.store;
-        Ok(store.size(address).await?.is_some() || store.derivation(address).await?.is_some())
+/// Checked recipes, in the order of their drafts.
+struct EncodedDrafts {
+    addresses: Vec<Address>,
+    described: Vec<NewDerivation>,
+    inputs_of: Vec<Vec<Address>>,
+}
+
+impl EncodedDrafts {
+    fn with_capacity(count: usize) -> EncodedDrafts {
+        EncodedDrafts {
+            addresses: Vec::with_capacity(count),
+            described: Vec::with_capacity(count),
+            inputs_of: Vec::with_capacity(count),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! One input of a call, on its way from the store to the function.
+//! Reads one input of a call from the store.
 
 use anabranch_content::{Address, Error as StoreError, Reader};
 use bytes::Bytes;
@@ -9,12 +9,12 @@ use crate::executor::Inner;
 use crate::sink::SMALL;
 use crate::value::StoredValue;
 
-/// An input on its way to a function.
+/// An input that is being read for a function.
 pub(crate) struct Feed {
     value: StoredValue,
     reader: Option<Box<Reader>>,
     ready: SmallVec<[Bytes; 1]>,
-    /// The number of those that are used up.
+    /// The number of chunks in `ready` that are used up.
     used: usize,
     ready_bytes: usize,
     is_done: bool,
@@ -32,14 +32,14 @@ impl Feed {
     /// An input whose chunks are all in memory.
     pub(crate) fn of_chunks(chunks: &[Bytes]) -> Feed {
         let size = chunks.iter().map(|chunk| chunk.len() as u64).sum();
-        // The address is for reading, and nothing is left to be read.
+        // The address is a placeholder. It is only needed for reading, and nothing is left to read.
         let mut feed = Feed::of(StoredValue::stored(Address::of(b""), size, None));
         feed.is_done = true;
         chunks.iter().for_each(|chunk| feed.push(chunk.clone()));
         feed
     }
 
-    /// The input from its beginning.
+    /// The same input, from its beginning.
     pub(crate) fn restart(self) -> Feed {
         Feed::of(self.value)
     }
@@ -54,22 +54,22 @@ impl Feed {
         self.value.size
     }
 
-    /// Bytes that were read ahead.
+    /// The number of bytes read ahead.
     pub(crate) fn ready_bytes(&self) -> usize {
         self.ready_bytes
     }
 
-    /// True once the store has no more bytes of it.
+    /// Whether all of its bytes have been read from the store.
     pub(crate) fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// True while the input is read from the store piece by piece.
+    /// Whether the input is being read from the store piece by piece.
     pub(crate) fn is_reading(&self) -> bool {
         self.reader.is_some()
     }
 
-    /// True if nothing of it was read yet and one read brings it all.
+    /// Whether nothing of it has been read yet and a single read returns all of it.
     pub(crate) fn is_small(&self) -> bool {
         !self.is_done && self.value.size <= SMALL as u64
     }
@@ -81,7 +81,7 @@ impl Feed {
         }
     }
 
-    /// The next chunk, of at most `most` bytes.
+    /// The next chunk, at most `most` bytes.
     pub(crate) fn pop(&mut self, most: usize) -> Option<Bytes> {
         let piece = self.ready.get_mut(self.used)?;
         let chunk = if piece.len() > most { piece.split_to(most) } else { std::mem::take(piece) };
@@ -96,7 +96,7 @@ impl Feed {
         Some(chunk)
     }
 
-    /// Reads on: at least one piece, and no more once `ahead` bytes are there.
+    /// Reads at least one piece, and stops once `ahead` bytes are buffered.
     pub(crate) async fn fill(&mut self, inner: &Inner, ahead: usize) -> Result<(), Error> {
         let address = self.value.output;
         if self.is_done {

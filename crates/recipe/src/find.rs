@@ -1,4 +1,4 @@
-//! The address that a text means: an address or its first digits, a name, or a path inside of a folder.
+//! Resolves a text to an address: an address or its first digits, a name, or a path inside a folder.
 
 use anabranch_content::Address;
 use anabranch_text::closest;
@@ -7,18 +7,18 @@ use crate::error::Error;
 use crate::executor::{Executor, MATCHES_MOST, is_short_address};
 use crate::folder::{Folder, FolderEntry};
 
-/// Stands between a folder and a path inside of it.
+/// The separator between a folder and a path inside it.
 const INSIDE: char = ':';
 
 impl Executor {
-    /// The address that a text means: an address, a name for one, the beginning of one (at least
-    /// [`SHORT_ADDRESS_LEAST`](crate::SHORT_ADDRESS_LEAST) hex digits), or `TARGET:path/inside` of a folder. A name wins
-    /// over the beginning of an address, and over a path if it has a colon itself.
+    /// Resolves a text to an address. The text is an address, a name, the beginning of an address (at least
+    /// [`SHORT_ADDRESS_LEAST`](crate::SHORT_ADDRESS_LEAST) hex digits), or `TARGET:path/inside` for a path in a folder.
+    /// A name takes precedence over the beginning of an address, and a name with a colon over a path.
     pub async fn find(&self, text: &str) -> Result<Address, Error> {
         if let Some(address) = self.find_whole(text).await? {
             return Ok(address);
         }
-        // A name has at most 255 bytes, so there are not many places to look at.
+        // A name has at most 255 bytes, so there are few positions to try.
         for (at, _) in text.char_indices().filter(|(at, letter)| *letter == INSIDE && *at <= 255) {
             let (target, path) = (&text[..at], &text[at + 1..]);
             if let Some(address) = self.find_whole(target).await? {
@@ -28,7 +28,7 @@ impl Executor {
         Err(Error::NoSuchName { name: text.to_owned() })
     }
 
-    /// The folder at an address; `None` if something else is there.
+    /// The folder at an address; `None` if the address is not a folder.
     pub async fn folder(&self, address: &Address) -> Result<Option<Folder>, Error> {
         match self.resolve(address).await? {
             Some(recipe) => Ok(Folder::of(&recipe)?),

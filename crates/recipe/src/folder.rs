@@ -1,6 +1,6 @@
-//! Folders: names with the addresses of files and of other folders. A folder is a recipe of the function `folder`, so
-//! that its entries are its inputs: pins, names, collection, archives and invalidation know them as they know the
-//! inputs of every recipe. Equal folders are equal recipes, and so they have one address.
+//! Folders: names with the addresses of files and other folders. A folder is a recipe of the function `folder`, and its
+//! entries are the inputs. So pins, names, collection, archives and invalidation treat them like the inputs of any
+//! other recipe. Equal folders are equal recipes, so they have the same address.
 //!
 //! ```text
 //! function  folder/1.0.0
@@ -9,18 +9,18 @@
 //!           executable: some of `files`, rising      links: { name: target }
 //! ```
 //!
-//! A parameter that would be empty is left out, so each folder has one encoding.
+//! An empty parameter is left out, so each folder has exactly one encoding.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use anabranch_content::{Address, Value};
 
-use crate::executor::{Draft, Ref};
+use crate::executor::{Draft, DraftInput};
 use crate::function::Fault;
-use crate::recipe::{FunctionId, Malformed, Params, Recipe};
+use crate::recipe::{FunctionId, MalformedRecipe, Params, Recipe};
 
-/// A folder: its entries by name. `A` is how an entry is addressed.
+/// A folder: its entries by name. `A` is the type of an entry's address.
 ///
 /// ```
 /// # use anabranch_recipe::{Address, Folder, FolderEntry};
@@ -29,12 +29,12 @@ use crate::recipe::{FunctionId, Malformed, Params, Recipe};
 /// assert!(folder.add("../run.sh", FolderEntry::Link { target: "run.sh".to_owned() }).is_err());
 /// let recipe = folder.recipe();
 /// assert_eq!(Folder::of(&recipe)?, Some(folder));
-/// # Ok::<(), anabranch_recipe::Malformed>(())
+/// # Ok::<(), anabranch_recipe::MalformedRecipe>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder<A = Address> {
     entries: BTreeMap<String, FolderEntry<A>>,
-    /// Bytes of names and of the targets of links.
+    /// The total size of names and link targets, in bytes.
     text: usize,
 }
 
@@ -43,9 +43,9 @@ pub struct Folder<A = Address> {
 pub enum FolderEntry<A = Address> {
     /// A file.
     File {
-        /// The blob or the recipe that has its bytes.
+        /// The blob or the recipe with its bytes.
         address: A,
-        /// Its owner may execute it.
+        /// Whether its owner may execute it.
         executable: bool,
     },
     /// Another folder.
@@ -55,15 +55,15 @@ pub enum FolderEntry<A = Address> {
     },
     /// A symbolic link.
     Link {
-        /// The path that it holds, whatever that leads to.
+        /// The path that it holds. The path need not exist.
         target: String,
     },
 }
 
-/// The name and the version of the function whose recipes are folders.
+/// The name and version of the folder function.
 pub(crate) const FUNCTION: &str = "folder/1.0.0";
 
-/// The parameters of that function.
+/// The parameters of the folder function.
 pub(crate) const FILES: &str = "files";
 pub(crate) const FOLDERS: &str = "folders";
 pub(crate) const EXECUTABLE: &str = "executable";
@@ -76,52 +76,52 @@ impl<A> Default for Folder<A> {
 }
 
 impl<A: Clone> Folder<A> {
-    /// The most entries of one folder.
+    /// The maximum number of entries per folder.
     pub const ENTRIES_MOST: usize = 100_000;
 
-    /// The most bytes of the names and link targets of one folder, all together.
+    /// The maximum total size of names and link targets per folder, in bytes.
     pub const TEXT_MOST: usize = 4 << 20;
 
-    /// The most bytes of a name.
+    /// The maximum length of a name in bytes.
     pub const NAME_MOST: usize = 255;
 
-    /// The most bytes of the target of a link.
+    /// The maximum length of a link target in bytes.
     pub const TARGET_MOST: usize = 4095;
 
-    /// The most folders that are inside of each other, the outermost one included.
+    /// The maximum nesting of folders, including the outermost one.
     pub const DEPTH_MOST: usize = 128;
 
-    /// The most files, folders and links of a folder and of all folders in it.
+    /// The maximum number of files, folders and links in a folder and all folders below it.
     pub const ALL_MOST: usize = 1_000_000;
 
-    /// The most bytes of the files of a folder and of all folders in it: 16 TiB.
+    /// The maximum total size of the files in a folder and all folders below it: 16 TiB.
     pub const BYTES_MOST: u64 = 16 << 40;
 
-    /// A folder without entries.
+    /// An empty folder.
     pub fn new() -> Folder<A> {
         Folder::default()
     }
 
-    /// Adds an entry, if its name and what it is can be kept.
-    pub fn add(&mut self, name: impl Into<String>, entry: FolderEntry<A>) -> Result<(), Malformed> {
+    /// Adds an entry. Fails if the name or the entry is not valid.
+    pub fn add(&mut self, name: impl Into<String>, entry: FolderEntry<A>) -> Result<(), MalformedRecipe> {
         let name = name.into();
-        check_name(&name).map_err(Malformed)?;
+        check_name(&name).map_err(MalformedRecipe)?;
         self.text += name.len();
         if let FolderEntry::Link { target } = &entry {
             if target.is_empty() || target.len() > Self::TARGET_MOST || target.contains('\0') {
                 let most = Self::TARGET_MOST;
-                return Err(Malformed(format!("the link {name:?} holds no path of 1 to {most} bytes")));
+                return Err(MalformedRecipe(format!("the link {name:?} holds no path of 1 to {most} bytes")));
             }
             self.text += target.len();
         }
         let count = self.entries.len();
         match self.entries.entry(name) {
-            Entry::Occupied(taken) => Err(Malformed(format!("{:?} is there twice", taken.key()))),
-            Entry::Vacant(_) if count == Self::ENTRIES_MOST => Err(Malformed(format!(
+            Entry::Occupied(taken) => Err(MalformedRecipe(format!("{:?} is there twice", taken.key()))),
+            Entry::Vacant(_) if count == Self::ENTRIES_MOST => Err(MalformedRecipe(format!(
                 "more than {} entries in one folder; spread them over several folders",
                 Self::ENTRIES_MOST
             ))),
-            Entry::Vacant(_) if self.text > Self::TEXT_MOST => Err(Malformed(format!(
+            Entry::Vacant(_) if self.text > Self::TEXT_MOST => Err(MalformedRecipe(format!(
                 "the names in one folder have more than {} bytes together; spread them over several folders",
                 Self::TEXT_MOST
             ))),
@@ -132,22 +132,22 @@ impl<A: Clone> Folder<A> {
         }
     }
 
-    /// The entry of that name.
+    /// The entry with this name.
     pub fn get(&self, name: &str) -> Option<&FolderEntry<A>> {
         self.entries.get(name)
     }
 
-    /// The entries, by their names.
+    /// The entries, sorted by name.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (&str, &FolderEntry<A>)> {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
     }
 
-    /// Bytes of names and of the targets of links.
+    /// The total size of names and link targets, in bytes.
     pub(crate) fn text_bytes(&self) -> u64 {
         self.text as u64
     }
 
-    /// The folder that has these inputs and parameters, if they are those of one.
+    /// Parses the inputs and parameters of a folder's recipe.
     pub(crate) fn read(inputs: &[A], params: &Params) -> Result<Folder<A>, Fault> {
         let (files, folders) = (names(params, FILES)?, names(params, FOLDERS)?);
         let executable = names(params, EXECUTABLE)?;
@@ -163,7 +163,7 @@ impl<A: Clone> Folder<A> {
         }
         let mut folder = Folder::new();
         let mut add = |param: &str, name: &str, entry| {
-            folder.add(name, entry).map_err(|Malformed(problem)| Fault::param(param, problem))
+            folder.add(name, entry).map_err(|MalformedRecipe(problem)| Fault::param(param, problem))
         };
         for (name, address) in files.iter().zip(inputs) {
             let executable = executable.binary_search(name).is_ok();
@@ -178,7 +178,7 @@ impl<A: Clone> Folder<A> {
         Ok(folder)
     }
 
-    /// Its inputs and its parameters as a recipe.
+    /// The inputs and parameters of its recipe.
     fn parts(&self) -> (Vec<A>, Params) {
         let (mut inputs, mut below) = (Vec::new(), Vec::new());
         let (mut files, mut folders, mut executables) = (Vec::new(), Vec::new(), Vec::new());
@@ -212,26 +212,26 @@ impl<A: Clone> Folder<A> {
 }
 
 impl Folder {
-    /// The recipe that the folder is.
+    /// The recipe of this folder.
     pub fn recipe(&self) -> Recipe {
         let (inputs, params) = self.parts();
         Recipe { function: function(), inputs, params }
     }
 
-    /// The folder that a recipe is; `None` if it has another function, and an error if it is a folder that cannot be.
-    pub fn of(recipe: &Recipe) -> Result<Option<Folder>, Malformed> {
+    /// The folder that a recipe describes; `None` if it has another function. An invalid folder is an error.
+    pub fn of(recipe: &Recipe) -> Result<Option<Folder>, MalformedRecipe> {
         if recipe.function != function() {
             return Ok(None);
         }
         match Folder::read(&recipe.inputs, &recipe.params) {
             Ok(folder) => Ok(Some(folder)),
-            Err(fault) => Err(Malformed(format!("not a folder: {fault}"))),
+            Err(fault) => Err(MalformedRecipe(format!("not a folder: {fault}"))),
         }
     }
 }
 
-impl Folder<Ref> {
-    /// The recipe that the folder is, to be added with the folders in it.
+impl Folder<DraftInput> {
+    /// The recipe of this folder, to add together with those of the folders in it.
     pub fn draft(&self) -> Draft {
         let (inputs, params) = self.parts();
         Draft { function: function(), inputs, params }
@@ -242,7 +242,7 @@ fn function() -> FunctionId {
     FUNCTION.parse().expect("a name and a version")
 }
 
-/// Why a text cannot be the name of an entry. Such names would write outside of the folder, or could not be written.
+/// Checks the name of an entry. An invalid name could refer to a place outside the folder, or could not be written.
 fn check_name(name: &str) -> Result<(), String> {
     let most = Folder::<Address>::NAME_MOST;
     match name {
@@ -254,7 +254,7 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// A list of names that rise, under this parameter; none if it is not there.
+/// The names listed in a parameter, in ascending order; empty if the parameter is absent.
 fn names<'a>(params: &'a Params, param: &str) -> Result<Vec<&'a str>, Fault> {
     let Some(value) = params.get(param) else { return Ok(Vec::new()) };
     let Value::List(values) = value else { return Err(Fault::param(param, "it is not a list of names")) };

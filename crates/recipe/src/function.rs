@@ -1,9 +1,10 @@
-//! The interface of a function: chunks in, chunks out, no matter where they are cut.
+//! The interface of a function: chunks in, chunks out, independent of how the data is split.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::Address;
+use anabranch_text::{count, size};
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 
@@ -12,70 +13,70 @@ use crate::budget::CallBudget;
 use crate::recipe::Params;
 use crate::signature::{Arity, Signature};
 
-/// A function that recipes can name. One value serves all calls.
+/// A function that recipes can name. One instance serves all calls.
 pub trait Function: Send + Sync + 'static {
     /// Its name, inputs, parameters, cost and memory.
     fn signature(&self) -> &Signature;
 
-    /// Begins a call. Parameters were checked against the signature, and so was the number of inputs.
+    /// Begins a call. The parameters and the number of inputs have been checked against the signature.
     fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault>;
 }
 
-/// One call under way. It never blocks: it is given chunks of its inputs and gives chunks of its output.
+/// One call in progress. It never blocks: it receives chunks of its inputs and produces chunks of its output.
 ///
-/// The bytes of its output must not depend on where its inputs are cut into chunks. A chunk is never empty.
+/// The output must not depend on how the inputs are split into chunks. A chunk is never empty.
 pub trait Kernel: Send {
-    /// The input it wants to go on with, of those that have not ended; nothing: it needs no more, and is finished.
+    /// The input to read next, of those that have not ended; `None` if no more input is needed and the call can finish.
     fn wants(&self, open: &Open<'_>) -> Option<usize> {
         open.first()
     }
 
-    /// Takes the next bytes of an input.
+    /// Processes the next bytes of an input.
     fn push(&mut self, input: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault>;
 
-    /// Learns that an input has no more bytes.
+    /// Processes the end of an input.
     fn end(&mut self, input: usize, out: &mut Out) -> Result<(), Fault> {
         let _ = (input, out);
         Ok(())
     }
 
-    /// Gives the rest of the output: all inputs have ended.
+    /// Writes the rest of the output. No more input follows.
     fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
         let _ = out;
         Ok(())
     }
 
-    /// Goes on giving, after it said [`Out::pause`].
+    /// Continues to write output after [`Out::pause`].
     fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
         let _ = out;
         Ok(())
     }
 }
 
-/// Which inputs of a call have not ended.
+/// The inputs of a call that have not ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Open<'a> {
     pub(crate) ended: &'a [bool],
-    /// All before have ended.
+    /// The first input that has not ended. All inputs before it have.
     pub(crate) first: usize,
 }
 
 impl Open<'_> {
-    /// The first that has not ended.
+    /// The first input that has not ended.
     pub fn first(&self) -> Option<usize> {
         (self.first < self.ended.len()).then_some(self.first)
     }
 
-    /// Whether this one has not ended.
+    /// Whether this input has not ended.
     pub fn has(&self, input: usize) -> bool {
         self.ended.get(input).is_some_and(|ended| !ended)
     }
 }
 
-/// Chunks in order; a single one takes no memory of its own.
+/// Chunks in order. A single chunk needs no extra allocation.
 pub type Chunks = SmallVec<[Bytes; 1]>;
 
-/// Where a kernel's output goes.
+/// The output of a kernel.
 #[derive(Debug, Default)]
 pub struct Out {
     chunks: Chunks,
@@ -85,18 +86,18 @@ pub struct Out {
 }
 
 impl Out {
-    /// Enough to give at once: a kernel that can give more should [`pause`](Out::pause).
+    /// The amount of pending output in bytes at which a kernel should [`pause`](Out::pause).
     pub const FULL: usize = 256 << 10;
 
-    /// Chunks below this are copied together, which costs less than to carry each on its own.
+    /// Smaller chunks are copied together, which costs less than handling each of them.
     const SMALL: usize = 16 << 10;
 
-    /// Small pieces are gathered up to this size.
+    /// The size up to which small chunks are copied together.
     const GATHERED: usize = 64 << 10;
 
-    /// Gives a chunk, as it is unless it is a small one behind others.
+    /// Writes a chunk. It is not copied, unless it is small and other output is pending.
     pub fn push(&mut self, chunk: Bytes) {
-        // Readers of the output rely on chunks that have bytes.
+        // Readers of the output rely on non-empty chunks.
         if chunk.is_empty() {
             return;
         }
@@ -108,7 +109,7 @@ impl Out {
         self.chunks.push(chunk);
     }
 
-    /// Gives a copy of some bytes.
+    /// Writes a copy of some bytes.
     pub fn write(&mut self, bytes: &[u8]) {
         self.len += bytes.len();
         self.small.extend_from_slice(bytes);
@@ -117,22 +118,22 @@ impl Out {
         }
     }
 
-    /// How many bytes wait to be taken away.
+    /// The number of pending bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Nothing waits.
+    /// Whether no output is pending.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// So much waits that a kernel with more to give should pause.
+    /// Whether a kernel with more output should pause now.
     pub fn is_full(&self) -> bool {
         self.len >= Out::FULL
     }
 
-    /// There is more to give: once this is taken away, [`Kernel::resume`] is called.
+    /// Announces more output. [`Kernel::resume`] is called once the pending output has been taken.
     pub fn pause(&mut self) {
         self.paused = true;
     }
@@ -147,7 +148,7 @@ impl Out {
         }
     }
 
-    /// What was given since the last time, in order; and whether the kernel paused.
+    /// Takes the pending output, in order. Also returns whether the kernel paused.
     pub fn take(&mut self) -> (Chunks, bool) {
         self.gather();
         self.len = 0;
@@ -155,16 +156,16 @@ impl Out {
     }
 }
 
-/// What a call is given before its inputs. Its parameters are read with the methods of [`Arguments`].
+/// The parameters, budget and input addresses of a call. Parameters are read with the methods of [`Arguments`].
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Its parameters.
+    /// The parameters.
     pub arguments: Arguments<'a>,
-    /// The addresses of the inputs' bytes; a stage of a fused run does not know them, and has none.
+    /// The addresses of the inputs; empty for a stage of a fused run, which does not know them.
     pub inputs: &'a [Address],
-    /// How many bytes each input has; a stage of a fused run does not know (`u64::MAX`).
+    /// The sizes of the inputs in bytes; `u64::MAX` for a stage of a fused run, which does not know them.
     pub sizes: &'a [u64],
-    /// Its memory and time.
+    /// The memory and time of the call.
     pub budget: &'a Arc<CallBudget>,
 }
 
@@ -179,7 +180,7 @@ impl<'a> Call<'a> {
         Call { arguments: Arguments::new(&signature.params, params), inputs: &[], sizes, budget }
     }
 
-    /// The same call, of inputs with these addresses.
+    /// The same call, with the addresses of its inputs.
     #[must_use]
     pub fn of(self, inputs: &'a [Address]) -> Call<'a> {
         Call { inputs, ..self }
@@ -194,70 +195,75 @@ impl<'a> std::ops::Deref for Call<'a> {
     }
 }
 
-/// Why a call did not come to a value.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The number of inputs is wrong.
     #[error("it takes {takes} input{}, the recipe has {got}", if *takes == Arity::exactly(1) { "" } else { "s" })]
     Inputs {
-        /// How many it takes.
+        /// The number of inputs that it takes.
         takes: Arity,
-        /// How many it got.
+        /// The number of inputs in the recipe.
         got: usize,
     },
     /// A parameter is missing, unknown or wrong.
     #[error("parameter `{name}`: {problem}")]
     Param {
-        /// Which one.
+        /// The name of the parameter.
         name: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
-    /// The bytes of an input are none that it can work on.
+    /// The function cannot work on the bytes of an input.
     #[error("input {}: {problem}", .input + 1)]
     Input {
-        /// Which input, from 0.
+        /// The index of the input, from 0.
         input: usize,
-        /// What is wrong with it, and where.
+        /// The problem, and its position in the input.
         problem: String,
     },
-    /// Something would be larger than it may.
-    #[error("{what} would have more than {most} bytes")]
+    /// Something would exceed its maximum size.
+    #[error("{what} would have more than {}", exact_size(*.most))]
     TooLarge {
-        /// What.
+        /// The thing that is too large.
         what: &'static str,
         /// The bound.
         most: u64,
     },
-    /// It claimed more memory than it was granted. The executor calls it again with a larger grant.
-    #[error("it takes {needed} bytes of memory; it was granted {granted}")]
+    /// The call claimed more memory than it was granted. The executor repeats it with a larger grant.
+    #[error("it takes {} of memory; it was granted {}", size::format(*.needed), size::format(*.granted))]
     Memory {
-        /// All that it claimed.
+        /// The total of its claims.
         needed: u64,
         /// The grant.
         granted: u64,
     },
-    /// It took longer than a call may.
+    /// The call exceeded its time limit.
     #[error("it took longer than {} s, which is the most for one call; give it less to do", .limit.as_secs())]
     TooLong {
         /// The bound.
         limit: Duration,
     },
-    /// Nobody waits for it any more.
+    /// The call was stopped, because no caller waits for it any more.
     #[error("it was stopped: nobody waits for it any more")]
     Stopped,
-    /// It failed for a reason that may pass.
+    /// The call failed for a reason that may be temporary.
     #[error("{0}")]
     Passing(String),
 }
 
+/// A size in units of 1024 if that is exact, otherwise in bytes.
+fn exact_size(bytes: u64) -> String {
+    if bytes.is_multiple_of(1024) { size::format(bytes) } else { count(bytes, "byte") }
+}
+
 impl Fault {
-    /// A parameter is wrong.
+    /// The fault of an invalid parameter.
     pub fn param(name: &str, problem: impl Into<String>) -> Fault {
         Fault::Param { name: name.to_owned(), problem: problem.into() }
     }
 
-    /// An input is wrong.
+    /// The fault of an invalid input.
     pub fn input(input: usize, problem: impl Into<String>) -> Fault {
         Fault::Input { input, problem: problem.into() }
     }

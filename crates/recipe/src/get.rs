@@ -1,28 +1,29 @@
-//! Values on their way out.
+//! Gets: requests for values.
 
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch_content::{Address, Error as StoreError, Lease, Memo, Reader};
 use bytes::Bytes;
 use futures_util::Stream;
 
-use crate::closure::{Closure, Found};
+use crate::closure::{Closure, LookupOutcome};
 use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Executor;
 use crate::function::Chunks;
 use crate::run::{Counts, materialise};
+use crate::trace::Trace;
 use crate::value::{StoredValue, ValueBody, ValueChunks};
 
-/// What is wanted of a value, and until when.
+/// The requested bytes of a value, and the deadline.
 #[derive(Clone, Debug)]
 pub struct Get {
-    /// Which bytes of it. Default all.
+    /// The requested range of bytes. Default all.
     pub range: Range<u64>,
-    /// When it must be there. Default whenever it is.
+    /// The time by which the value must be available. Default none.
     pub deadline: Option<Instant>,
 }
 
@@ -32,43 +33,43 @@ impl Default for Get {
     }
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The address is that of a blob.
     Blob,
     /// It was computed before.
     Memo,
-    /// It was computed now, with so many recipes, fused ones included.
+    /// It was computed now, from this many recipes, including fused ones.
     Computed(u32),
 }
 
 /// A value.
 #[derive(Debug)]
-pub struct Got {
-    /// The blob that the address came to; the address itself if it is a blob's.
+pub struct FetchedValue {
+    /// The address of the value's bytes; the requested address itself if it is a blob's.
     pub output: Address,
-    /// How many bytes the whole value has.
+    /// The size of the whole value in bytes.
     pub size: u64,
-    /// Where it came from.
+    /// The origin of the value.
     pub source: Source,
-    /// Recipes that need not run, because their function had run before on equal inputs (early cut-off).
+    /// The number of recipes that did not run, because their function had already run on equal inputs (early cut-off).
     pub cut_off: u32,
     body: Body,
-    /// Keeps it from being collected while it is read.
+    /// Protects the value from collection while it is read.
     _lease: Option<Arc<Lease>>,
 }
 
 #[derive(Debug)]
 enum Body {
     Bytes(Option<Bytes>),
-    /// So many of them were given.
+    /// The chunks, and the number of those already returned.
     Chunks(Arc<ValueChunks>, usize),
     Reader(Box<Reader>),
 }
 
-impl Got {
-    /// The next piece, verified; nothing at the end.
+impl FetchedValue {
+    /// The next piece, verified; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         match &mut self.body {
             Body::Bytes(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()).map(Ok),
@@ -81,7 +82,7 @@ impl Got {
         }
     }
 
-    /// All pieces that are wanted, if they are in memory.
+    /// All requested bytes, if they are in memory in one piece.
     pub fn whole(&mut self) -> Option<Bytes> {
         match &mut self.body {
             Body::Bytes(bytes) => Some(bytes.take().unwrap_or_default()),
@@ -89,7 +90,7 @@ impl Got {
         }
     }
 
-    /// All pieces as one.
+    /// All pieces joined together.
     pub async fn bytes(mut self) -> Result<Bytes, Error> {
         if let Some(whole) = self.whole() {
             return Ok(whole);
@@ -110,44 +111,74 @@ impl Got {
     }
 }
 
-/// Values up to this size are answered as one piece.
+/// Values up to this size are returned in one piece.
 const WHOLE_MOST: u64 = 64 << 10;
 
+/// Values that took less time to compute are returned before they are written. Waiting for the write would take longer
+/// than computing the value again after a crash.
+const WAIT_FROM: Duration = Duration::from_millis(1);
+
 impl Executor {
-    /// The value of an address: a blob's bytes, or what a recipe comes to, computed unless that was done before.
+    /// The value of an address: the bytes of a blob, or the output of a recipe, which is computed unless it is
+    /// remembered.
     ///
-    /// What a recipe came to is written by then, so that a process that dies does not take it along.
-    /// One computation serves all who ask at the same time, and stops when the last of them drops this future.
-    /// Poll it when it is woken: as long as it is not dropped, others may wait for what it computes.
-    pub async fn get(&self, address: &Address, terms: &Get) -> Result<Got, Error> {
+    /// A value that took a millisecond or longer is written before this returns, so a crash of the process does not
+    /// lose it. A cheaper value is written shortly afterwards. Concurrent gets of the same value share one computation,
+    /// which stops when the last of them is dropped. Poll this future whenever it is woken: until it is dropped, others
+    /// may wait for its results.
+    pub async fn get(&self, address: &Address, terms: &Get) -> Result<FetchedValue, Error> {
+        self.get_noting(address, terms, None).await
+    }
+
+    /// Like [`get`](Executor::get), with a trace of the computation. A trace reads the clock twice per recipe.
+    pub async fn get_traced(
+        &self,
+        address: &Address,
+        terms: &Get,
+        trace: &mut Trace,
+    ) -> Result<FetchedValue, Error> {
+        self.get_noting(address, terms, Some(trace)).await
+    }
+
+    async fn get_noting(
+        &self,
+        address: &Address,
+        terms: &Get,
+        mut trace: Option<&mut Trace>,
+    ) -> Result<FetchedValue, Error> {
         let inner = &self.inner;
         inner.count(&inner.counters.gets, 1);
         if let Some(got) = self.hit(address, terms).await? {
             return Ok(got);
         }
+        let began = inner.engine.clock().now();
         // An alias is computed and remembered under the recipe's own address.
         let address = &inner.store.alias(address).await?.unwrap_or(*address);
         let mut losses = Losses::new(inner.config.rounds);
         loop {
             let (value, source, cut_off) = match Closure::find(inner, address, terms.deadline).await? {
-                Found::Blob(value) => (value, Source::Blob, 0),
-                Found::Memo(value) => (value, Source::Memo, 0),
-                Found::Closure(closure) => match self.compute(address, *closure, terms.deadline).await {
-                    Ok((value, counts)) => (value, Source::Computed(counts.computed), counts.cut_off),
-                    Err(error) => {
-                        losses.count(error)?;
-                        continue;
+                LookupOutcome::Blob(value) => (value, Source::Blob, 0),
+                LookupOutcome::Memo(value) => (value, Source::Memo, 0),
+                LookupOutcome::Closure(closure) => {
+                    let trace = trace.as_deref_mut();
+                    match self.compute(address, *closure, terms.deadline, trace).await {
+                        Ok((value, counts)) => (value, Source::Computed(counts.computed), counts.cut_off),
+                        Err(error) => {
+                            losses.count(error)?;
+                            continue;
+                        }
                     }
-                },
+                }
             };
             if !matches!(source, Source::Computed(_)) {
                 inner.count(&inner.counters.hits, 1);
             }
             match self.body(&value, &terms.range).await {
                 Ok(Some(body)) => {
-                    self.written(address).await?;
+                    self.written(address, inner.engine.clock().now().saturating_duration_since(began))
+                        .await?;
                     let StoredValue { output, size, lease, .. } = value;
-                    return Ok(Got { output, size, source, cut_off, body, _lease: lease });
+                    return Ok(FetchedValue { output, size, source, cut_off, body, _lease: lease });
                 }
                 Ok(None) => losses.count(StoreError::Missing { address: value.output }.into())?,
                 Err(error) => losses.count(error)?,
@@ -160,16 +191,17 @@ impl Executor {
         address: &Address,
         closure: Closure,
         deadline: Option<Instant>,
+        trace: Option<&mut Trace>,
     ) -> Result<(StoredValue, Counts), Error> {
         let (address, recipes) = (*address, closure.nodes.len() as u64);
         self.inner.events.tell(|| Event::Begun { address, recipes });
-        materialise(&self.inner, closure, deadline).await
+        materialise(&self.inner, closure, deadline, trace).await
     }
 
-    /// A small value that is remembered and there.
-    async fn hit(&self, address: &Address, terms: &Get) -> Result<Option<Got>, Error> {
+    /// A small value that is remembered and available.
+    async fn hit(&self, address: &Address, terms: &Get) -> Result<Option<FetchedValue>, Error> {
         let inner = &self.inner;
-        let Some(Memo { output, size, .. }) = inner.store.recall_now(address) else { return Ok(None) };
+        let Some(Memo { output, size, cost, .. }) = inner.store.recall_now(address) else { return Ok(None) };
         if size > WHOLE_MOST {
             return Ok(None);
         }
@@ -179,16 +211,19 @@ impl Executor {
             other => other?,
         };
         if body.is_some() {
-            self.written(address).await?;
+            self.written(address, cost.cpu).await?;
         }
         Ok(body.map(|body| {
             inner.count(&inner.counters.hits, 1);
-            Got { output, size, source: Source::Memo, cut_off: 0, body, _lease: None }
+            FetchedValue { output, size, source: Source::Memo, cut_off: 0, body, _lease: None }
         }))
     }
 
-    /// Waits until a value is written. A value that the disk has no room for is answered from memory.
-    async fn written(&self, address: &Address) -> Result<(), Error> {
+    /// Waits until a value that took this long is written. If the disk is full, the value is returned from memory.
+    async fn written(&self, address: &Address, took: Duration) -> Result<(), Error> {
+        if took < WAIT_FROM {
+            return Ok(());
+        }
         match self.inner.store.written_of(address).await {
             Err(error) if error.is_disk_full() => Ok(()),
             written => Ok(written?),
@@ -219,8 +254,8 @@ impl Executor {
     }
 }
 
-/// Values that went away while a get needed them: damaged, or collected. Each is computed again, which may uncover the
-/// next. A value that goes away again and again is given up.
+/// Values that were removed while a get needed them, because they were damaged or collected. Each is computed again,
+/// which may reveal the next loss. The get fails if the same values are removed repeatedly.
 struct Losses {
     seen: HashSet<Address>,
     again: u32,
@@ -232,7 +267,7 @@ impl Losses {
         Losses { seen: HashSet::new(), again: 0, rounds: rounds.max(1) }
     }
 
-    /// Counts a loss; any other error, and the last loss, are the caller's.
+    /// Counts a loss. Any other error, and a loss beyond the limit, is returned.
     fn count(&mut self, error: Error) -> Result<(), Error> {
         let Some(address) = lost(&error) else { return Err(error) };
         if !self.seen.insert(address) {
@@ -245,7 +280,7 @@ impl Losses {
     }
 }
 
-/// The value that went away although it had been there.
+/// The address of a value that was removed or damaged.
 fn lost(error: &Error) -> Option<Address> {
     match error {
         Error::Store(StoreError::Corrupt { address, .. } | StoreError::Missing { address }) => Some(*address),

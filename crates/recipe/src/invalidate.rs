@@ -1,4 +1,4 @@
-//! Forgetting what recipes came to.
+//! Forgets the values of recipes.
 
 use std::collections::HashSet;
 
@@ -8,53 +8,57 @@ use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Executor;
 
-/// What to forget.
+/// The values to forget.
 #[derive(Clone, Debug, Default)]
 pub struct Invalidate {
-    /// How far it goes.
+    /// The recipes that it applies to.
     pub reach: Reach,
-    /// Just find out what would be forgotten.
+    /// Only reports what would be forgotten.
     pub dry_run: DryRun,
-    /// List at most so many addresses.
+    /// The maximum number of addresses to list.
     pub detail: usize,
 }
 
-/// How far an invalidation goes.
+/// The recipes that an invalidation applies to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
     /// The address alone.
     #[default]
     Alone,
-    /// The address, and all that was made from it.
+    /// The address, and everything derived from it.
     Dependents,
-    /// All that was made from it, but not the address itself.
+    /// Everything derived from the address, but not the address itself.
     DependentsAlone,
 }
 
-/// What was forgotten.
+/// The result of an invalidation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Invalidated {
-    /// The address itself was remembered.
+pub struct InvalidationReport {
+    /// Whether the value of the address itself was remembered.
     pub was_remembered: bool,
-    /// How many were remembered, and are not any more.
+    /// The number of forgotten values.
     pub forgotten: u64,
-    /// How many recipes were looked at.
+    /// The number of recipes visited.
     pub looked_at: u64,
-    /// How far away from the address the farthest of them is.
+    /// The largest distance of a visited recipe from the address.
     pub depth: u32,
-    /// Bytes of the values that were forgotten; they stay until they are collected.
+    /// Total size of the forgotten values in bytes. They stay stored until they are collected.
     pub bytes: u64,
-    /// What was forgotten, as far as it is listed.
+    /// The recipes whose values were forgotten, up to `detail` of them.
     pub addresses: Vec<Address>,
 }
 
-/// So many dependents are read at a time.
+/// The number of dependents read at a time.
 const PAGE: usize = 1024;
 
 impl Executor {
-    /// Forgets what a recipe came to, and if asked, what everything made from it did.
-    pub async fn invalidate(&self, address: &Address, terms: &Invalidate) -> Result<Invalidated, Error> {
+    /// Forgets the value of a recipe and, depending on `reach`, the values derived from it.
+    pub async fn invalidate(
+        &self,
+        address: &Address,
+        terms: &Invalidate,
+    ) -> Result<InvalidationReport, Error> {
         let address = self.inner.store.alias(address).await?.unwrap_or(*address);
         let result = self.forget_from(vec![address], terms, self.inner.config.recipes_most).await?;
         let count = result.forgotten;
@@ -64,17 +68,18 @@ impl Executor {
         Ok(result)
     }
 
-    /// Forgets what recipes came to, of at most so many.
+    /// Forgets the values of recipes. Fails if more than `most` recipes would be visited.
     pub(crate) async fn forget_from(
         &self,
         addresses: Vec<Address>,
         terms: &Invalidate,
         most: usize,
-    ) -> Result<Invalidated, Error> {
-        let mut result = Invalidated::default();
+    ) -> Result<InvalidationReport, Error> {
+        let mut result = InvalidationReport::default();
         let mut seen: HashSet<Address> = addresses.iter().copied().collect();
         let mut level = addresses;
-        // Nothing is forgotten before all is found: the calls of recipes are found by the values of their inputs.
+        // Everything is found before anything is forgotten, because the calls of recipes are found by the values of
+        // their inputs.
         let mut doomed = Vec::new();
         while !level.is_empty() {
             let skip = result.depth == 0 && terms.reach == Reach::DependentsAlone;
@@ -106,7 +111,8 @@ impl Executor {
         Ok(result)
     }
 
-    /// The address of a recipe on the values of its inputs, under which its value is remembered too.
+    /// The address of a recipe with its inputs replaced by their values. Its value is also remembered under this
+    /// address.
     async fn on_values(&self, address: &Address) -> Result<Option<Address>, Error> {
         let store = &self.inner.store;
         let Some(mut recipe) = self.resolve(address).await? else { return Ok(None) };
@@ -136,13 +142,13 @@ impl Executor {
         }
     }
 
-    /// Counts the memos of a level, and lists what has to be forgotten with them.
+    /// Counts the memos of a level, and adds the addresses to forget to `doomed`.
     async fn find_memos(
         &self,
         level: &[Address],
         terms: &Invalidate,
         seen: &HashSet<Address>,
-        result: &mut Invalidated,
+        result: &mut InvalidationReport,
         doomed: &mut Vec<Address>,
     ) -> Result<(), Error> {
         let store = &self.inner.store;
@@ -154,7 +160,7 @@ impl Executor {
             for place in 0..memos.len() {
                 let Some(on_values) = self.on_values(&memos[place].derivation).await? else { continue };
                 doomed.push(on_values);
-                // It may be a recipe by itself, which is then forgotten too.
+                // This address may also be a recipe in its own right, whose value is then forgotten too.
                 if !seen.contains(&on_values) && store.derivation(&on_values).await?.is_some() {
                     memos.extend(store.recall(&on_values).await?);
                 }

@@ -1,9 +1,9 @@
-//! Content-addressed computation: a function, what it reads and its parameters make an address; what it comes to is
-//! computed once.
+//! Content-addressed computation: a function, its inputs and its parameters determine an address, and the value at that
+//! address is computed once.
 //!
-//! An [`Executor`] keeps blobs and [`Recipe`]s in a store and computes what is asked for: it finds what a recipe reads,
-//! down to values that are there, and runs the rest as one graph. Whoever asks for the same at the same time shares one
-//! computation. [`Functions`] come with this crate, or are yours: a [`Function`] takes chunks and gives chunks.
+//! An [`Executor`] keeps blobs and [`Recipe`]s in a store and computes requested values. It finds everything that a
+//! recipe reads, down to values that exist, and runs the rest as one graph. Concurrent requests for the same value
+//! share one computation. Use the built-in [`Functions`] or add your own: a [`Function`] consumes and produces chunks.
 //!
 //! ```
 //! use anabranch_recipe::{Arity, Executor, FunctionId, Functions, Get, Recipe, Source, UnknownFunction};
@@ -32,7 +32,7 @@
 //! # Ok::<(), anabranch_recipe::Error>(())
 //! ```
 //!
-//! A function of one's own declares its parameters as data. They are checked before it is called, and read by name:
+//! A custom function declares its parameters as data. They are checked before it is called, and read by name:
 //!
 //! ```
 //! use anabranch_recipe::{
@@ -83,6 +83,7 @@ mod executor;
 mod find;
 mod value;
 mod closure;
+mod trace;
 mod run;
 mod execute;
 mod compute;
@@ -100,23 +101,24 @@ pub mod decoders;
 pub use anabranch_content::{Address, Value};
 pub use anabranch_text::{Problem, Problems};
 pub use arguments::Arguments;
-pub use blocking::Blocking;
+pub use blocking::BlockingExecutor;
 pub use budget::CallBudget;
-pub use deriva::{Deriva, Theirs};
+pub use deriva::{Deriva, DerivaRecipe};
 pub use drive::{call, call_within};
 pub use error::Error;
-pub use events::{Event, Heard, Listener};
-pub use executor::{Added, Config, Draft, Executor, Ref, SHORT_ADDRESS_LEAST, UnknownFunction};
+pub use events::{Event, Listener, Notice};
+pub use executor::{AddedRecipe, Config, Draft, DraftInput, Executor, SHORT_ADDRESS_LEAST, UnknownFunction};
 pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, FilesOutside, RecipeFile};
 pub use folder::{Folder, FolderEntry};
 pub use function::{Call, Chunks, Fault, Function, Kernel, Open, Out};
-pub use get::{Get, Got, Source};
-pub use invalidate::{Invalidate, Invalidated, Reach};
+pub use get::{FetchedValue, Get, Source};
+pub use invalidate::{Invalidate, InvalidationReport, Reach};
 pub use param::{Param, ParamKind};
 pub use params_json::{
     JsonBudget, ParamsAsJson, ParamsFromJson, ValueAsJson, ValueFromJson, value_from_json,
 };
-pub use recipe::{CONTEXT, FunctionId, Malformed, Params, Recipe};
+pub use recipe::{CONTEXT, FunctionId, MalformedRecipe, Params, Recipe};
 pub use registry::{Functions, check, check_call};
 pub use signature::{Arity, BeginCost, Holds, MemoryNeed, Signature};
 pub use status::Status;
+pub use trace::{Trace, TracedOutcome, TracedRecipe, TracedValue};

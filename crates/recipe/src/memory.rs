@@ -1,4 +1,4 @@
-//! Memory for calls at work.
+//! Memory for running calls.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::Error;
 
-/// Memory for calls, in two pools: calls that need little never wait behind one that needs much.
+/// Memory for calls, in two pools, so that small calls never wait behind a large one.
 pub(crate) struct CallMemory {
     small: Arc<Semaphore>,
     large: Arc<Semaphore>,
@@ -16,10 +16,10 @@ pub(crate) struct CallMemory {
     large_most: u64,
 }
 
-/// The part of the memory that is for small calls.
+/// One part in this many of the memory is reserved for small calls.
 const SMALL_PART: u32 = 4;
 
-/// A small call takes at most this part of the memory.
+/// A small call takes at most one part in this many of the memory.
 const SMALL_GRANT: u32 = 64;
 
 impl CallMemory {
@@ -34,12 +34,12 @@ impl CallMemory {
         }
     }
 
-    /// The most bytes that one call can be granted.
+    /// The maximum number of bytes granted to one call.
     pub(crate) fn most(&self) -> u64 {
         self.large_most
     }
 
-    /// Waits for memory; at most [`most`](CallMemory::most) bytes.
+    /// Waits for memory. `bytes` must not exceed [`most`](CallMemory::most).
     pub(crate) async fn take(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Error> {
         debug_assert!(bytes <= self.large_most);
         let pool = if bytes <= self.small_most { &self.small } else { &self.large };

@@ -1,6 +1,6 @@
-//! Long loops that hardly ever wait: others have their turn all the same.
+//! Makes long loops that rarely wait yield to other tasks.
 
-/// So many steps are done in one go: less than a millisecond of looks at a store.
+/// The number of steps between two yields: less than a millisecond of lookups in a store.
 const STEPS: u32 = 256;
 
 /// Counts the steps of a loop.
@@ -10,7 +10,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A step is done. Now and then others get their turn first, and it says so: time to see whether to go on.
+    /// Counts one step. Every [`STEPS`] steps it yields to other tasks and returns true, so that the caller can check
+    /// its deadline.
     pub(crate) async fn step(&mut self) -> bool {
         self.steps += 1;
         if self.steps < STEPS {

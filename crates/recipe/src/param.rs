@@ -1,5 +1,5 @@
-//! Declarations of parameters: what a function takes, as data. The check of a call, its defaults, the messages and the
-//! reference page all come from them.
+//! Declarations of parameters, as data. The checks of a call, its defaults, the messages and the reference page are all
+//! derived from them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,14 +22,14 @@ pub struct Param {
     pub name: Cow<'static, str>,
     /// Its meaning.
     pub about: Cow<'static, str>,
-    /// The values that it may have.
+    /// The values that it allows.
     pub kind: ParamKind,
-    /// Its value in a call that does not give it; without one, a call must give it.
+    /// Its value if a call omits it; `None` if it is required.
     pub default: Option<Value>,
 }
 
 impl Param {
-    /// A parameter that a call must give.
+    /// A required parameter.
     pub fn new(
         name: impl Into<Cow<'static, str>>,
         kind: ParamKind,
@@ -38,13 +38,13 @@ impl Param {
         Param { name: name.into(), about: about.into(), kind, default: None }
     }
 
-    /// The same with a default.
+    /// The same parameter with a default.
     pub fn or(mut self, default: impl Into<Value>) -> Param {
         self.default = Some(default.into());
         self
     }
 
-    /// Whether a call must give it.
+    /// Whether the parameter is required.
     pub fn is_needed(&self) -> bool {
         self.default.is_none()
     }
@@ -58,7 +58,7 @@ impl Param {
     }
 }
 
-/// `a whole number, 1 to 9; default 6`.
+/// For example `a whole number, 1 to 9; default 6`.
 impl fmt::Display for Param {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.kind)?;
@@ -71,48 +71,48 @@ impl fmt::Display for Param {
     }
 }
 
-/// The values that a parameter may have. A number, a truth value and bytes may also be written as text: recipes of Deriva
-/// have no other values.
+/// The values that a parameter allows. A number, a truth value and bytes may also be written as text, because recipes
+/// of Deriva have text parameters only.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParamKind {
     /// Any text.
     Text,
     /// One of these texts.
     OneOf(Vec<Cow<'static, str>>),
-    /// Text, or bytes as they are.
+    /// Text, or arbitrary bytes.
     TextOrBytes,
     /// A whole number, as such or in decimal digits.
     Int {
-        /// The smallest.
+        /// The minimum.
         least: i128,
-        /// The largest.
+        /// The maximum.
         most: i128,
     },
     /// A number with a fraction, a whole number, or either as text; never NaN.
     Float {
-        /// The smallest.
+        /// The minimum.
         least: f64,
-        /// The largest.
+        /// The maximum.
         most: f64,
     },
     /// True or false, as such or as text.
     Bool,
     /// Bytes, as such or in hex digits of either case.
     Bytes {
-        /// At least so many.
+        /// The minimum length.
         least: u64,
-        /// At most so many.
+        /// The maximum length.
         most: u64,
     },
-    /// Texts: a list of them, or one text with commas between them.
+    /// Several texts, as a list or as one comma-separated text.
     Names,
     /// A list.
     List {
-        /// Its elements.
+        /// The kind of its elements.
         of: Box<ParamKind>,
-        /// At least so many.
+        /// The minimum length.
         least: u64,
-        /// At most so many.
+        /// The maximum length.
         most: u64,
     },
     /// A map of any values.
@@ -126,7 +126,7 @@ impl ParamKind {
     /// A whole number from 1 to 2^64 - 1.
     pub const POSITIVE: ParamKind = ParamKind::Int { least: 1, most: u64::MAX as i128 };
 
-    /// Bytes of any number.
+    /// Any number of bytes.
     pub const BYTES: ParamKind = ParamKind::Bytes { least: 0, most: u64::MAX };
 
     /// A whole number within bounds.
@@ -134,7 +134,7 @@ impl ParamKind {
         ParamKind::Int { least, most }
     }
 
-    /// This many bytes.
+    /// Exactly `count` bytes.
     pub const fn bytes(count: u64) -> ParamKind {
         ParamKind::Bytes { least: count, most: count }
     }
@@ -144,12 +144,12 @@ impl ParamKind {
         ParamKind::OneOf(texts.iter().map(|text| Cow::Borrowed(*text)).collect())
     }
 
-    /// A list of at least so many.
+    /// A list of at least `least` elements.
     pub fn list(of: ParamKind, least: u64) -> ParamKind {
         ParamKind::List { of: Box::new(of), least, most: u64::MAX }
     }
 
-    /// Whether a parameter of this kind may have this value.
+    /// Whether this kind allows a value.
     pub fn takes(&self, value: &Value) -> bool {
         match self {
             ParamKind::Text => matches!(value, Value::Text(_)),
@@ -185,7 +185,7 @@ impl ParamKind {
     }
 }
 
-/// `a whole number, 1 to 9`.
+/// For example `a whole number, 1 to 9`.
 impl fmt::Display for ParamKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         const INT_MOST: i128 = u64::MAX as i128;
@@ -259,7 +259,7 @@ pub(crate) fn read_bool(value: &Value) -> Option<bool> {
     }
 }
 
-/// The number of bytes that a value stands for, as such or in hex digits.
+/// The number of bytes in a value, given as such or in hex digits.
 fn byte_count(value: &Value) -> Option<u64> {
     match value {
         Value::Bytes(bytes) => Some(bytes.len() as u64),
@@ -271,12 +271,12 @@ fn byte_count(value: &Value) -> Option<u64> {
     }
 }
 
-/// The fault of a value that is not what a parameter may be.
+/// The fault of a value that the parameter does not allow.
 pub(crate) fn unlike(name: &str, allowed: &str, got: &Value) -> Fault {
     Fault::param(name, format!("{} is not {allowed}", shown(got)))
 }
 
-/// A value, as far as a message has room.
+/// A value in short form, for a message.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -1,10 +1,11 @@
 //! Parameters as JSON, for HTTP, `resolve --json` and the command line.
 //!
-//! A whole number is an int; a number with a fraction or an exponent is a float. Values that JSON lacks are objects with
-//! one key: `{"$bytes": "base64"}`, `{"$float": "NaN"}`, and `{"$map": {...}}` for a map that would be read as something
-//! else. Bytes may also be written as in recipe files: `{"base64": "..."}` or `{"hex": "..."}`.
+//! A whole number is an int; a number with a fraction or an exponent is a float. Values without a JSON equivalent are
+//! objects with one key: `{"$bytes": "base64"}`, `{"$float": "NaN"}`, and `{"$map": {...}}` for a map that would
+//! otherwise be read as something else. Bytes may also be written as in recipe files: `{"base64": "..."}` or `{"hex":
+//! "..."}`.
 //!
-//! The reader charges what it keeps to a [`JsonBudget`], so that a small text cannot become a large tree.
+//! The reader charges the memory of its result to a [`JsonBudget`], so that a small text cannot become a large tree.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use serde::{Deserializer, Serialize, Serializer};
 
 use crate::recipe::Params;
 
-/// Bytes of memory that a reader of JSON may still take.
+/// The memory that a JSON reader may still use, in bytes.
 #[derive(Debug)]
 pub struct JsonBudget {
     left: Cell<usize>,
@@ -27,12 +28,12 @@ pub struct JsonBudget {
 }
 
 impl JsonBudget {
-    /// A budget of so many bytes.
+    /// A budget of `bytes` bytes.
     pub fn new(bytes: usize) -> JsonBudget {
         JsonBudget { left: Cell::new(bytes), exceeded: Cell::new(false) }
     }
 
-    /// Takes bytes from the budget; an error if there are not so many.
+    /// Takes bytes from the budget. Fails if not enough are left.
     pub fn take<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
         match self.left.get().checked_sub(bytes) {
             Some(left) => {
@@ -52,16 +53,16 @@ impl JsonBudget {
     }
 }
 
-/// Memory of a value in a list that grows, with its allocation.
+/// The memory of a value in a growing list, with its allocation.
 const PER_VALUE: usize = 3 * size_of::<Value>();
 
-/// Memory of the first entry of a map: B-trees allocate nodes of eleven entries.
+/// The memory of the first entry of a map: B-trees allocate nodes of eleven entries.
 const PER_MAP: usize = 12 * (size_of::<String>() + size_of::<Value>());
 
-/// Memory of each further entry: nodes may be half empty, and keys are allocations.
+/// The memory of each further entry: nodes may be half empty, and keys are allocated separately.
 const PER_ENTRY: usize = PER_MAP / 5 + 16;
 
-/// Reads the parameters of a recipe, an object.
+/// Reads the parameters of a recipe from an object.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamsFromJson<'a>(pub &'a JsonBudget);
 
@@ -96,7 +97,7 @@ impl<'de> Visitor<'de> for ParamsFromJson<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct ValueFromJson<'a>(pub &'a JsonBudget);
 
-/// One value of a parameter from a text.
+/// Reads one value of a parameter from a text.
 pub fn value_from_json(text: &str, budget: &JsonBudget) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = ValueFromJson(budget).deserialize(&mut reader)?;
@@ -187,7 +188,7 @@ impl<'de> Visitor<'de> for ValueFromJson<'_> {
 }
 
 impl ValueFromJson<'_> {
-    /// A value that JSON lacks, by its key.
+    /// Reads a value without a JSON equivalent, by its key.
     fn special<'de, A: MapAccess<'de>>(self, key: &str, json: &mut A) -> Result<Value, A::Error> {
         match key {
             "$bytes" => {
@@ -216,7 +217,7 @@ fn dollar<E: serde::de::Error>(key: &str) -> E {
     E::custom(format!("key {key:?} begins with `$`; write the map as {{\"$map\": ...}}"))
 }
 
-/// Reads a map whose keys mean nothing special.
+/// Reads a map without special keys.
 struct MapFromJson<'a>(&'a JsonBudget);
 
 impl<'de> DeserializeSeed<'de> for MapFromJson<'_> {
@@ -260,7 +261,7 @@ fn insert<E: serde::de::Error>(
     }
 }
 
-/// Bytes as recipe files write them: the text of a table whose only key is `base64` or `hex`.
+/// Decodes bytes as written in recipe files: the text of a table whose only key is `base64` or `hex`.
 fn file_bytes(key: &str, text: &str) -> Option<Result<bytes::Bytes, String>> {
     let encoding = match key {
         "base64" => &BASE64,
@@ -308,7 +309,7 @@ impl Serialize for ValueAsJson<'_> {
     }
 }
 
-/// Whether a map would be read as something else.
+/// Whether a map would be read as something else without `$map`.
 fn is_special(map: &BTreeMap<String, Value>) -> bool {
     let is_bytes = |(key, value): (&String, &Value)| {
         matches!(value, Value::Text(_)) && ["base64", "hex"].contains(&key.as_str())

@@ -1,4 +1,4 @@
-//! How far a call in flight is, told to listeners now and then.
+//! Reports the progress of running calls to listeners.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -7,11 +7,11 @@ use anabranch_content::Address;
 
 use crate::events::{Event, Events};
 
-/// A call tells its progress no more often than this, and not at all if it is done sooner.
+/// The interval between two progress events of a call. A shorter call sends none.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// The progress of one call. A call reports through the budget that it asks anyway, so a report costs a few atomic
-/// operations, and an event is sent ten times per second at most.
+/// The progress of one call. A call reports through the budget that it checks anyway. A report costs a few atomic
+/// operations, and an event is sent at most ten times per second.
 #[derive(Debug)]
 pub(crate) struct CallProgress {
     events: Events,
@@ -21,12 +21,12 @@ pub(crate) struct CallProgress {
     written: AtomicU64,
     steps: AtomicU64,
     began: Instant,
-    /// When the next event is due, in nanoseconds behind `began`.
+    /// The time of the next event, in nanoseconds after `began`.
     due: AtomicU64,
 }
 
 impl CallProgress {
-    /// The progress of the call of a recipe, whose inputs have so many bytes.
+    /// The progress of a recipe's call, whose inputs have `total` bytes.
     pub(crate) fn new(events: &Events, address: Address, total: u64, now: Instant) -> CallProgress {
         CallProgress {
             events: events.clone(),
@@ -40,17 +40,17 @@ impl CallProgress {
         }
     }
 
-    /// So many bytes of the inputs were given to the function.
+    /// Counts input bytes that the function received.
     pub(crate) fn read(&self, bytes: usize) {
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// So many bytes of the output were taken from the function.
+    /// Counts output bytes taken from the function.
     pub(crate) fn wrote(&self, bytes: usize) {
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The function goes on at this moment. Tells how far it is, if that is due.
+    /// Counts one step of the function, and sends an event if one is due.
     pub(crate) fn step(&self, now: Instant) {
         let steps = self.steps.fetch_add(1, Ordering::Relaxed) + 1;
         let (spent, due) = (nanos(now, self.began), self.due.load(Ordering::Relaxed));
@@ -58,7 +58,7 @@ impl CallProgress {
             return;
         }
         let next = spent.saturating_add(TELL_EVERY.as_nanos() as u64);
-        // A call may ask from several threads: one of them tells.
+        // Several threads may report for one call. Only one of them sends the event.
         if self.due.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             self.events.tell(|| Event::Progress {
                 address: self.address,
@@ -81,7 +81,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::events::Heard;
+    use crate::events::Notice;
 
     #[test]
     fn events_are_a_tenth_of_a_second_apart() {
@@ -94,7 +94,7 @@ mod tests {
             progress.read(1);
             progress.wrote(2);
             progress.step(began + Duration::from_millis(millis));
-            while let Some(Some(Heard::Event(event))) = listener.next().now_or_never() {
+            while let Some(Some(Notice::Event(event))) = listener.next().now_or_never() {
                 let Event::Progress { read, total, written, steps, .. } = event else { panic!("{event:?}") };
                 assert_eq!((written, total, steps), (2 * read, 10, read));
                 told.push(millis);

@@ -1,4 +1,4 @@
-//! What a recipe is, and its address.
+//! Recipes and their addresses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,18 +6,19 @@ use std::str::FromStr;
 
 use anabranch_content::{Address, Context, Value};
 
-/// What addresses of recipes are derived in.
+/// The context in which addresses of recipes are derived.
 pub const CONTEXT: Context<'static> = Context("anabranch 2026-11 recipe");
 
-/// Parameters of a call, by name. Null and addresses are none: what a recipe reads is its inputs.
+/// The parameters of a call, by name. Null and addresses are not allowed as values: the inputs are the only addresses
+/// that a recipe reads.
 pub type Params = BTreeMap<String, Value>;
 
 /// A function's name and version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Which of them: another version may answer other bytes.
+    /// Its version. Different versions may return different bytes.
     pub version: String,
 }
 
@@ -35,27 +36,27 @@ impl fmt::Display for FunctionId {
 }
 
 impl FromStr for FunctionId {
-    type Err = Malformed;
+    type Err = MalformedRecipe;
 
-    /// Reads `name/version`.
-    fn from_str(text: &str) -> Result<FunctionId, Malformed> {
+    /// Parses `name/version`.
+    fn from_str(text: &str) -> Result<FunctionId, MalformedRecipe> {
         match text.split_once('/') {
             Some((name, version)) => {
                 let id = FunctionId::new(name, version);
                 id.check()?;
                 Ok(id)
             }
-            None => Err(Malformed(format!("{text:?} is not a function; write `name/version`"))),
+            None => Err(MalformedRecipe(format!("{text:?} is not a function; write `name/version`"))),
         }
     }
 }
 
-/// Why something is not a recipe.
+/// The reason why something is not a recipe.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Malformed(pub String);
+pub struct MalformedRecipe(pub String);
 
-/// A computation: a function, what it reads, and its parameters. Equal recipes have equal addresses.
+/// A computation: a function, its inputs and its parameters. Equal recipes have equal addresses.
 ///
 /// ```
 /// # use anabranch_recipe::{Address, FunctionId, Recipe};
@@ -63,13 +64,13 @@ pub struct Malformed(pub String);
 /// let other = one.clone().with("separator", ", ");
 /// assert_ne!(one.address()?, other.address()?);
 /// assert_eq!(Recipe::decode(&one.encode()?)?, one);
-/// # Ok::<(), anabranch_recipe::Malformed>(())
+/// # Ok::<(), anabranch_recipe::MalformedRecipe>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipe {
     /// The function.
     pub function: FunctionId,
-    /// Blobs and recipes it reads, in order; one may be there twice.
+    /// The blobs and recipes that it reads, in order. Duplicates are allowed.
     pub inputs: Vec<Address>,
     /// Its parameters.
     pub params: Params,
@@ -81,30 +82,30 @@ impl Recipe {
         Recipe { function, inputs, params: Params::new() }
     }
 
-    /// The same with one more parameter: text, a number, a truth value, bytes, a list or a map.
+    /// The same recipe with one more parameter: text, a number, a truth value, bytes, a list or a map.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Recipe {
         self.params.insert(name.to_owned(), value.into());
         self
     }
 
     /// The recipe's address.
-    pub fn address(&self) -> Result<Address, Malformed> {
+    pub fn address(&self) -> Result<Address, MalformedRecipe> {
         Ok(Address::derive(CONTEXT, &self.encode()?))
     }
 
-    /// The recipe's one encoding.
-    pub fn encode(&self) -> Result<Vec<u8>, Malformed> {
+    /// The canonical encoding of the recipe.
+    pub fn encode(&self) -> Result<Vec<u8>, MalformedRecipe> {
         encode(&self.function, self.inputs.iter(), &self.params)
     }
 
-    fn check(&self) -> Result<(), Malformed> {
+    fn check(&self) -> Result<(), MalformedRecipe> {
         self.function.check()?;
         self.params.iter().try_for_each(|(name, value)| check_param(name, value))
     }
 
-    /// The recipe that has this encoding. Encodings that [`Recipe::encode`] does not make are refused.
-    pub fn decode(encoding: &[u8]) -> Result<Recipe, Malformed> {
-        let broken = || Malformed("not the encoding of a recipe".to_owned());
+    /// Decodes a recipe. Only the canonical encoding, as made by [`Recipe::encode`], is accepted.
+    pub fn decode(encoding: &[u8]) -> Result<Recipe, MalformedRecipe> {
+        let broken = || MalformedRecipe("not the encoding of a recipe".to_owned());
         let value = Value::decode(encoding).map_err(|_| broken())?;
         let Value::List(parts) = value else { return Err(broken()) };
         let Ok([Value::Text(name), Value::Text(version), Value::List(inputs), Value::Map(params)]) =
@@ -123,13 +124,13 @@ impl Recipe {
     }
 }
 
-/// The one encoding of a recipe with these parts, written without a tree of values: it is made for every recipe that is
-/// added, and for every one whose inputs are computed.
+/// The canonical encoding of a recipe with these parts. It is written without a tree of values for speed: every added
+/// recipe is encoded, and so is every recipe whose inputs are computed.
 pub(crate) fn encode<'a>(
     function: &FunctionId,
     inputs: impl ExactSizeIterator<Item = &'a Address>,
     params: &Params,
-) -> Result<Vec<u8>, Malformed> {
+) -> Result<Vec<u8>, MalformedRecipe> {
     function.check()?;
     params.iter().try_for_each(|(name, value)| check_param(name, value))?;
     let texts = function.name.len() + function.version.len();
@@ -150,23 +151,23 @@ pub(crate) fn encode<'a>(
         out.extend_from_slice(NO_PARAMS);
         return Ok(out);
     }
-    // In a list, as they are in the recipe's: a value of the encoding is only so deep.
+    // The parameters are encoded inside a list, as in the recipe, so that the limit on nesting is the same.
     let listed = Value::List(vec![Value::Map(params.clone())]).encode();
-    let listed = listed.map_err(|_| Malformed(TOO_DEEP.to_owned()))?;
+    let listed = listed.map_err(|_| MalformedRecipe(TOO_DEEP.to_owned()))?;
     out.extend_from_slice(&listed[FRONT.len()..]);
     Ok(out)
 }
 
-/// What an encoding says beside the addresses that are read, which are known from elsewhere.
-pub(crate) struct Skimmed<'a> {
+/// The function and parameters of an encoded recipe. The inputs are known from elsewhere.
+pub(crate) struct SkimmedRecipe<'a> {
     pub name: &'a str,
     pub version: &'a str,
     pub params: Params,
 }
 
-/// Reads a canonical encoding that has so many addresses in it, and accepts the same ones as [`Recipe::decode`]. The
-/// addresses themselves are not read.
-pub(crate) fn skim(encoding: &[u8], inputs: usize) -> Option<Skimmed<'_>> {
+/// Decodes a canonical encoding with `inputs` addresses, without reading the addresses themselves. It accepts the same
+/// encodings as [`Recipe::decode`].
+pub(crate) fn skim(encoding: &[u8], inputs: usize) -> Option<SkimmedRecipe<'_>> {
     let mut rest = encoding.strip_prefix(FRONT)?;
     let name = skim_text(&mut rest)?;
     let version = skim_text(&mut rest)?;
@@ -180,12 +181,12 @@ pub(crate) fn skim(encoding: &[u8], inputs: usize) -> Option<Skimmed<'_>> {
         return None;
     }
     if params == NO_PARAMS {
-        return Some(Skimmed { name, version, params: Params::new() });
+        return Some(SkimmedRecipe { name, version, params: Params::new() });
     }
     match Value::decode(&[&[VERSION], params].concat()) {
         Ok(Value::Map(params)) => {
             params.iter().try_for_each(|(name, value)| check_param(name, value)).ok()?;
-            Some(Skimmed { name, version, params })
+            Some(SkimmedRecipe { name, version, params })
         }
         _ => None,
     }
@@ -198,51 +199,53 @@ fn skim_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     str::from_utf8(text).ok()
 }
 
-/// The encoding's version, and how it marks text, addresses and lists.
+/// The version of the encoding, and its tags for text, addresses and lists.
 const VERSION: u8 = 1;
 const TEXT: u8 = 5;
 const ADDRESS: u8 = 7;
 const LIST: u8 = 8;
 
-/// The length of an address in the encoding, with its mark.
+/// The length of an encoded address, with its tag.
 const ADDRESS_LEN: usize = 33;
 
-/// How the encoding of a recipe begins: the version, a list, of four.
+/// The beginning of an encoded recipe: the version, and a list of four.
 const FRONT: &[u8] = &[VERSION, 8, 0, 0, 0, 0, 0, 0, 0, 4];
 
-/// A map of nothing.
+/// An empty map.
 const NO_PARAMS: &[u8] = &[9, 0, 0, 0, 0, 0, 0, 0, 0];
 
 const TOO_DEEP: &str = "the parameters are nested too deep; 60 lists and maps may be around a value";
 
-/// The most bytes of a function's name, or of its version.
+/// The maximum length of a function's name or version, in bytes.
 const NAME_MOST: usize = 255;
 
 impl FunctionId {
-    /// Whether it can name a function.
-    pub fn check(&self) -> Result<(), Malformed> {
+    /// Checks that the id is valid.
+    pub fn check(&self) -> Result<(), MalformedRecipe> {
         check_id(&self.name, &self.version)
     }
 }
 
-fn check_id(name: &str, version: &str) -> Result<(), Malformed> {
+fn check_id(name: &str, version: &str) -> Result<(), MalformedRecipe> {
     for (what, text) in [("name", name), ("version", version)] {
         if text.is_empty() || text.len() > NAME_MOST || text.chars().any(char::is_control) {
-            return Err(Malformed(format!(
+            return Err(MalformedRecipe(format!(
                 "{text:?} is not a function's {what}: 1 to {NAME_MOST} bytes without control characters"
             )));
         }
     }
     match name.contains('/') {
-        true => Err(Malformed(format!("{name:?} is not a function's name: it has a `/`"))),
+        true => Err(MalformedRecipe(format!("{name:?} is not a function's name: it has a `/`"))),
         false => Ok(()),
     }
 }
 
-fn check_param(name: &str, value: &Value) -> Result<(), Malformed> {
+fn check_param(name: &str, value: &Value) -> Result<(), MalformedRecipe> {
     match value {
-        Value::Null => Err(Malformed(format!("parameter `{name}` is null; leave it out instead"))),
-        Value::Address(_) => Err(Malformed(format!("parameter `{name}` is an address; make it an input"))),
+        Value::Null => Err(MalformedRecipe(format!("parameter `{name}` is null; leave it out instead"))),
+        Value::Address(_) => {
+            Err(MalformedRecipe(format!("parameter `{name}` is an address; make it an input")))
+        }
         Value::List(values) => values.iter().try_for_each(|value| check_param(name, value)),
         Value::Map(values) => values.values().try_for_each(|value| check_param(name, value)),
         Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::Bytes(_) => Ok(()),

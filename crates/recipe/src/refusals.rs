@@ -1,4 +1,4 @@
-//! Recipes that failed for lack of resources, remembered for a while so that asking again costs nothing.
+//! Recipes that failed for lack of resources, remembered for a while so that repeated requests fail fast.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,10 +9,10 @@ use anabranch_content::{Address, BuildAddress};
 use crate::error::Error;
 use crate::function::Fault;
 
-/// How long a failure is remembered.
+/// The time for which a failure is remembered.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// The most failures that are remembered.
+/// The maximum number of remembered failures.
 const MOST: usize = 1024;
 
 /// The failures, by recipe.
@@ -20,7 +20,7 @@ const MOST: usize = 1024;
 pub(crate) struct Refusals(Mutex<HashMap<Address, (Instant, Error), BuildAddress>>);
 
 impl Refusals {
-    /// The failure of a recipe, if it was a short while ago.
+    /// The failure of a recipe, if it is recent.
     pub(crate) fn recent(&self, address: &Address, now: Instant) -> Option<Error> {
         let mut refusals = self.lock();
         let (until, error) = refusals.get(address)?;
@@ -31,7 +31,7 @@ impl Refusals {
         None
     }
 
-    /// Remembers an error, if resources are its reason.
+    /// Remembers an error, if its reason is a lack of resources.
     pub(crate) fn add(&self, address: Address, error: &Error, now: Instant) {
         let Error::Function { fault: Fault::TooLarge { .. } | Fault::TooLong { .. }, .. } = error else {
             return;

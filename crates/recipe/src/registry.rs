@@ -22,12 +22,12 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// None.
+    /// An empty set of functions.
     pub fn none() -> Functions {
         Functions::default()
     }
 
-    /// Those that come with this crate.
+    /// The functions built into this crate.
     pub fn builtin() -> Functions {
         let mut functions = Functions::none();
         crate::functions::add_all(&mut functions);
@@ -38,8 +38,8 @@ impl Functions {
     ///
     /// # Panics
     ///
-    /// If there is a function with the same id: the values of both would have the same address. Another function needs
-    /// another name or version.
+    /// If there is already a function with this id, because the values of both would have the same address. Use another
+    /// name or version.
     pub fn add(&mut self, function: impl Function) -> &mut Functions {
         let function: Arc<dyn Function> = Arc::new(function);
         let id = function.signature().id.clone();
@@ -48,8 +48,8 @@ impl Functions {
         self
     }
 
-    /// Adds a function of whole inputs that takes any parameters. It may take its time: it is called on a thread for
-    /// such work.
+    /// Adds a function of whole inputs that accepts any parameters. It may be slow, because it runs on a thread for
+    /// blocking work.
     ///
     /// ```
     /// # use anabranch_recipe::{Arity, Functions};
@@ -69,8 +69,8 @@ impl Functions {
         self.add_whole_as(Signature { other_params: true, ..signature }, body)
     }
 
-    /// Adds a function of whole inputs with this signature. Parameters are checked before the body is called, and those
-    /// that a recipe leaves out have their defaults.
+    /// Adds a function of whole inputs with this signature. Parameters are checked before the body is called. Omitted
+    /// parameters have their default values.
     ///
     /// ```
     /// # use anabranch_recipe::{Functions, FunctionId, ParamKind, Signature};
@@ -97,19 +97,19 @@ impl Functions {
         self.by_id.get(id)
     }
 
-    /// The one whose name is nearest: another version, or a letter or two away.
+    /// The function with the most similar name: another version, or a name that differs by a letter or two.
     pub fn near(&self, id: &FunctionId) -> Option<FunctionId> {
         let name = closest(&id.name, self.by_id.keys().map(|id| id.name.as_str()))?;
         self.by_id.keys().rfind(|id| id.name == name).cloned()
     }
 
-    /// All of them, by name.
+    /// All functions, sorted by name.
     pub fn list(&self) -> impl Iterator<Item = &Arc<dyn Function>> {
         self.by_id.values()
     }
 }
 
-/// Chunks as one; a single one is not copied.
+/// Joins chunks. A single chunk is not copied.
 pub(crate) fn join(mut chunks: Chunks) -> Bytes {
     match chunks.len() {
         0 => Bytes::new(),
@@ -118,15 +118,13 @@ pub(crate) fn join(mut chunks: Chunks) -> Bytes {
     }
 }
 
-/// Checks that a call has the inputs and parameters of the signature, as far as that can be told before its inputs are
-/// there.
+/// Checks the inputs and parameters of a call against the signature, as far as possible without the inputs' bytes.
 pub fn check(signature: &Signature, inputs: usize, params: &Params) -> Result<(), Fault> {
     check_known(signature, params)?;
     check_declared(signature, inputs, params)
 }
 
-/// Checks the number of inputs, and the declared parameters: none is missing, and each is of its kind and within its
-/// bounds.
+/// Checks the number of inputs and the declared parameters: none is missing, and each has an allowed value.
 pub(crate) fn check_declared(signature: &Signature, inputs: usize, params: &Params) -> Result<(), Fault> {
     if !signature.inputs.takes(inputs) {
         return Err(Fault::Inputs { takes: signature.inputs, got: inputs });
@@ -139,8 +137,8 @@ pub(crate) fn check_declared(signature: &Signature, inputs: usize, params: &Para
     signature.params.iter().try_for_each(check)
 }
 
-/// Checks that the function takes all parameters. A recipe of ours that has others is not added; a function ignores
-/// those of Deriva's recipes, as Deriva does.
+/// Checks that the function declares all parameters. A recipe of ours with other parameters is not added. In Deriva's
+/// recipes they are ignored, as Deriva does.
 pub(crate) fn check_known(signature: &Signature, params: &Params) -> Result<(), Fault> {
     let known = |name: &str| signature.params.iter().any(|param| param.name == name);
     let Some(name) = params.keys().find(|name| !signature.other_params && !known(name)) else {
@@ -152,16 +150,16 @@ pub(crate) fn check_known(signature: &Signature, params: &Params) -> Result<(), 
     Err(Fault::param(name, format!("unknown; {has}")))
 }
 
-/// Whether a call could begin: also what a function itself finds wrong with its parameters.
+/// Checks that a call could begin. This includes the checks by the function itself.
 pub fn check_call(function: &dyn Function, inputs: usize, params: &Params) -> Result<(), Fault> {
     check(function.signature(), inputs, params)?;
-    // How large inputs are is not known yet, as inside a fused run.
+    // The sizes of the inputs are not known yet, as in a fused run.
     let (sizes, addresses) = (vec![u64::MAX; inputs], vec![Address::of(b""); inputs]);
     let budget = CallBudget::unlimited();
     let call = Call::new(function.signature(), params, &sizes, &budget).of(&addresses);
     match function.begin(&call) {
         Err(fault @ Fault::Param { .. }) => Err(fault),
-        // What depends on inputs is found out when they are there.
+        // Problems that depend on the inputs are reported once the inputs exist.
         Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! One get as a run of the engine's: each recipe is a node, each computation a flight that several runs may share.
+//! Runs one get on the engine: each recipe is a node, and each computation is a flight that several runs may share.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,26 +17,33 @@ use crate::error::Error;
 use crate::execute::{self, Purpose, Stage};
 use crate::executor::Inner;
 use crate::registry;
-use crate::value::{Computed, Origin, StoredValue, ValueBody};
+use crate::trace::Trace;
+use crate::value::{ComputedValue, Origin, StoredValue, ValueBody};
 
-/// How the recipes of a get came to their values.
+/// The number of recipes in a get by outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     /// Recipes that ran.
     pub computed: u32,
-    /// Recipes that need not run: their function had run before on equal inputs.
+    /// Recipes that did not run, because their function had already run on equal inputs.
     pub cut_off: u32,
 }
 
-/// Computes the recipes of a closure, whose given values are held. Answers the value of the last one.
+/// Computes the recipes of a closure, whose given values are protected from collection. Returns the value of the last
+/// recipe. The trace records when each recipe ran.
 pub(crate) async fn materialise(
     inner: &Arc<Inner>,
     closure: Closure,
     deadline: Option<Instant>,
+    mut trace: Option<&mut Trace>,
 ) -> Result<(StoredValue, Counts), Error> {
+    if let Some(trace) = &mut trace {
+        trace.begin(&closure, inner.engine.clock());
+    }
     let last = NodeId(closure.nodes.len() as u32 - 1);
     let values = closure.nodes.iter().map(|_| None).collect();
-    let mut work = Work { inner, closure: &closure, values, last, held_bytes: 0, counts: Counts::default() };
+    let counts = Counts::default();
+    let mut work = Work { inner, closure: &closure, values, last, held_bytes: 0, counts, trace };
     let options = Options {
         label: "recipes".into(),
         deadline,
@@ -46,7 +53,11 @@ pub(crate) async fn materialise(
     };
     let policies = Policies::default();
     let run = inner.engine.run(&closure.dag, &policies, &mut work, &options).map_err(Error::Refused)?;
-    match run.await {
+    let ended = run.await;
+    if let Some(trace) = &mut work.trace {
+        trace.ended(ended.as_ref().err());
+    }
+    match ended {
         Ok(_) => {}
         Err(Stopped::Deadline { .. }) => return Err(Error::Deadline),
         Err(Stopped::Cut { .. } | Stopped::Drained) => return Err(Error::Stopped),
@@ -77,15 +88,16 @@ struct Work<'a> {
     closure: &'a Closure,
     values: Vec<Option<NodeValue>>,
     last: NodeId,
-    /// Bytes of values in memory.
+    /// Bytes of values held in memory.
     held_bytes: usize,
     counts: Counts,
+    trace: Option<&'a mut Trace>,
 }
 
-/// The value of a node, or of one behind it: fused nodes pass on what the last of them came to.
+/// The value of a node, or of a later node: fused nodes pass on the value of the last of them.
 #[derive(Debug)]
 struct NodeValue {
-    computed: Computed,
+    computed: ComputedValue,
     of: NodeId,
 }
 
@@ -104,7 +116,7 @@ impl Work<'_> {
         self.closure.inputs_of(node).iter().map(value).collect()
     }
 
-    /// What a fused row brought, if this node is in it.
+    /// The value of the fused run that contains this node, if there is one.
     fn passed_on(&self, node: NodeId) -> Option<NodeValue> {
         let [Input::Node(input)] = *self.closure.inputs_of(node) else { return None };
         let value = self.values[input as usize].as_ref()?;
@@ -122,7 +134,7 @@ impl Work<'_> {
         }
     }
 
-    /// The nodes that can be fused with this one, itself first.
+    /// The nodes that can be fused with this one, starting with itself.
     fn row_from(&self, node: NodeId) -> Vec<NodeId> {
         let mut row = vec![node];
         while row.len() < execute::ROW_MOST
@@ -141,11 +153,18 @@ impl Work<'_> {
 impl Workload for Work<'_> {
     type Value = ValueBox;
     type Error = Error;
-    type Future = Carried;
+    type Future = NodeFuture;
     type Job = fn(Option<ValueBox>, &Check<'_>) -> Result<ValueBox, Error>;
 
     fn step(&mut self, node: NodeId, _: Budget) -> Step<Self> {
-        if let Some(value) = self.passed_on(node) {
+        let passed_on = self.passed_on(node);
+        if let Some(trace) = &mut self.trace {
+            trace.started(node);
+            if passed_on.is_some() {
+                trace.fused(node);
+            }
+        }
+        if let Some(value) = passed_on {
             return Step::Ready(Ok(ValueBox(value)));
         }
         let stage = self.stage(node);
@@ -164,14 +183,14 @@ impl Workload for Work<'_> {
                 let purposes = row.iter().map(|node| self.purpose(*node)).collect();
                 let fused = execute::row(Arc::clone(self.inner), stages, purposes, inputs);
                 let of = move |place: usize| row[place];
-                return Step::Future(Carried::Row(Box::pin(async move {
+                return Step::Future(NodeFuture::Row(Box::pin(async move {
                     let (computed, place) = fused.await?;
                     Ok(ValueBox(NodeValue { computed, of: of(place) }))
                 })));
             }
         }
         let waiter = execute::join(self.inner, smallvec![stage], self.purpose(node), inputs);
-        Step::Future(Carried::One(waiter, node))
+        Step::Future(NodeFuture::One(waiter, node))
     }
 
     fn finish(&mut self, node: NodeId, ValueBox(mut value): ValueBox, _: &mut Drops) {
@@ -180,10 +199,13 @@ impl Workload for Work<'_> {
             Origin::SameInputs => self.counts.cut_off += 1,
             Origin::Memo => {}
         }
+        if let Some(trace) = &mut self.trace {
+            trace.finished(node, value.computed.how);
+        }
         if value.of == node {
             let size = value.computed.value.bytes().map_or(0, Bytes::len);
             if size > 0 && self.held_bytes + size > self.inner.config.value_bytes {
-                // It is in the store, or on its way there.
+                // The value is in the store, or is being written.
                 value.computed.value.body = ValueBody::Stored;
             } else {
                 self.held_bytes += size;
@@ -204,22 +226,22 @@ impl Workload for Work<'_> {
     }
 }
 
-/// A node's value on its way from the engine to the workload.
+/// A node's value, passed from the engine to the workload.
 pub(crate) struct ValueBox(NodeValue);
 
-/// A node under way.
-pub(crate) enum Carried {
-    One(Waiter<Address, Result<Computed, Error>>, NodeId),
+/// A running node.
+pub(crate) enum NodeFuture {
+    One(Waiter<Address, Result<ComputedValue, Error>>, NodeId),
     Row(Pin<Box<dyn Future<Output = Result<ValueBox, Error>> + Send>>),
 }
 
-impl Future for Carried {
+impl Future for NodeFuture {
     type Output = Result<ValueBox, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
-            Carried::Row(row) => row.as_mut().poll(cx),
-            Carried::One(waiter, node) => {
+            NodeFuture::Row(row) => row.as_mut().poll(cx),
+            NodeFuture::One(waiter, node) => {
                 let node = *node;
                 Pin::new(waiter).poll(cx).map(|landed| match landed {
                     Ok(Ok(computed)) => Ok(ValueBox(NodeValue { computed, of: node })),

@@ -12,37 +12,40 @@ use crate::recipe::FunctionId;
 pub struct Signature {
     /// Its name and version.
     pub id: FunctionId,
-    /// Its output, in a sentence.
+    /// A sentence that describes its output.
     pub about: Cow<'static, str>,
-    /// How many inputs it takes.
+    /// The number of inputs that it takes.
     pub inputs: Arity,
     /// Its parameters.
     pub params: Vec<Param>,
-    /// It takes parameters that are not listed, too.
+    /// Whether it also accepts parameters that are not listed.
     pub other_params: bool,
-    /// How much of its inputs it holds.
+    /// The amount of its inputs that it holds in memory.
     pub holds: Holds,
-    /// The CPU time per KiB of input, in nanoseconds, about; [`Signature::OPAQUE`] if it depends on the call.
+    /// Whether its value is its only input, unchanged. A call with a large input is then not run, unless it is fused
+    /// with others.
+    pub passes_input: bool,
+    /// The approximate CPU time per KiB of input, in nanoseconds; [`Signature::OPAQUE`] if it depends on the call.
     pub nanos_per_kib: u32,
     /// The cost of beginning a call.
     pub begin: BeginCost,
     /// The memory of a call.
     pub memory: MemoryNeed,
-    /// Where the answer of Deriva's function with this id is another one; empty if nowhere, or if Deriva has none.
+    /// The difference from Deriva's function with this id; empty if there is none, or if Deriva has no such function.
     pub unlike_deriva: Cow<'static, str>,
 }
 
 /// The cost of [`Function::begin`](crate::Function::begin).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BeginCost {
-    /// A few microseconds: a call may begin in place.
+    /// A few microseconds. A call may begin in place.
     Trifling,
-    /// It compiles a pattern or a template, or builds tables: a call begins on the pool.
+    /// It compiles a pattern or a template, or builds tables. A call begins on the pool.
     Compiles,
 }
 
-/// The memory of a call besides the chunks of its inputs and output on their way. It is granted before the call begins;
-/// whatever a function cannot tell beforehand, it claims from its [budget](crate::CallBudget).
+/// The memory of a call, in addition to the chunks of its inputs and output in transit. It is granted before the call
+/// begins. A function claims memory that it cannot predict from its [budget](crate::CallBudget).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryNeed {
     /// Bytes per call.
@@ -51,7 +54,7 @@ pub struct MemoryNeed {
     pub per_input: u64,
     /// Bytes per byte of input.
     pub per_input_byte: u64,
-    /// Bytes of claims that are usual per byte of input: a call that claims no more runs once.
+    /// The usual number of claimed bytes per byte of input. A call that claims no more runs only once.
     pub claims_per_input_byte: u64,
 }
 
@@ -60,15 +63,15 @@ impl MemoryNeed {
     pub const STREAMING: MemoryNeed =
         MemoryNeed { base: 64 << 10, per_input: 0, per_input_byte: 0, claims_per_input_byte: 0 };
 
-    /// The need of a function that holds its inputs, and an output that is no longer than they are.
+    /// The need of a function that holds its inputs, and an output that is at most as long.
     pub const WHOLE: MemoryNeed = MemoryNeed { per_input_byte: 2, ..MemoryNeed::STREAMING };
 }
 
 impl Signature {
-    /// The cost of a function that may take any time: it is never called in place.
+    /// The cost of a function whose duration is unknown. It is never called in place.
     pub const OPAQUE: u32 = u32::MAX;
 
-    /// The signature of a function of one input that streams and has no parameters.
+    /// The signature of a streaming function with one input and no parameters.
     pub fn new(id: FunctionId, about: impl Into<Cow<'static, str>>) -> Signature {
         Signature {
             id,
@@ -77,6 +80,7 @@ impl Signature {
             params: Vec::new(),
             other_params: false,
             holds: Holds::Chunks,
+            passes_input: false,
             nanos_per_kib: 100,
             begin: BeginCost::Trifling,
             memory: MemoryNeed::STREAMING,
@@ -84,19 +88,19 @@ impl Signature {
         }
     }
 
-    /// The same with other inputs.
+    /// Sets the number of inputs.
     pub fn inputs(mut self, inputs: Arity) -> Signature {
         self.inputs = inputs;
         self
     }
 
-    /// The same with one more parameter.
+    /// Adds a parameter.
     pub fn param(mut self, param: Param) -> Signature {
         self.params.push(param);
         self
     }
 
-    /// The same with a parameter that a call must give.
+    /// Adds a required parameter.
     pub fn needs(
         self,
         name: impl Into<Cow<'static, str>>,
@@ -106,7 +110,7 @@ impl Signature {
         self.param(Param::new(name, kind, about))
     }
 
-    /// The same with a parameter that a call may leave out.
+    /// Adds an optional parameter.
     pub fn may(
         self,
         name: impl Into<Cow<'static, str>>,
@@ -117,31 +121,31 @@ impl Signature {
         self.param(Param::new(name, kind, about).or(default))
     }
 
-    /// The same, but beginning a call takes time.
+    /// Declares that beginning a call takes time.
     pub fn compiles(mut self) -> Signature {
         self.begin = BeginCost::Compiles;
         self
     }
 
-    /// The same with another cost.
+    /// Sets the CPU time per KiB of input.
     pub fn nanos_per_kib(mut self, nanos: u32) -> Signature {
         self.nanos_per_kib = nanos;
         self
     }
 
-    /// The same with this much memory per call.
+    /// Sets the memory per call.
     pub fn base_memory(mut self, bytes: u64) -> Signature {
         self.memory.base = bytes;
         self
     }
 
-    /// The same with this much memory per input.
+    /// Sets the memory per input.
     pub fn memory_per_input(mut self, bytes: u64) -> Signature {
         self.memory.per_input = bytes;
         self
     }
 
-    /// What a call holds in memory, in words.
+    /// The memory of a call, in words.
     pub fn memory_in_words(&self) -> &'static str {
         match self.holds {
             Holds::Chunks => "a few chunks",
@@ -149,7 +153,7 @@ impl Signature {
         }
     }
 
-    /// What a call costs, in words.
+    /// The CPU cost of a call, in words.
     pub fn cost_in_words(&self) -> String {
         match self.nanos_per_kib {
             Signature::OPAQUE => "depends on the call".to_owned(),
@@ -158,46 +162,46 @@ impl Signature {
         }
     }
 
-    /// The same with a difference from Deriva's function.
+    /// Sets the difference from Deriva's function.
     pub(crate) fn unlike_deriva(mut self, difference: &'static str) -> Signature {
         self.unlike_deriva = difference.into();
         self
     }
 
-    /// The same with claims that are usual per byte of input.
+    /// Sets the usual number of claimed bytes per byte of input.
     pub fn claims(mut self, per_input_byte: u64) -> Signature {
         self.memory.claims_per_input_byte = per_input_byte;
         self
     }
 }
 
-/// How many inputs a function takes.
+/// The number of inputs that a function takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arity {
-    /// At least so many.
+    /// The minimum.
     pub least: usize,
-    /// At most so many, or any number.
+    /// The maximum; `None` for any number.
     pub most: Option<usize>,
 }
 
 impl Arity {
-    /// Just so many.
+    /// Exactly `count` inputs.
     pub const fn exactly(count: usize) -> Arity {
         Arity { least: count, most: Some(count) }
     }
 
-    /// So many or more.
+    /// `least` inputs or more.
     pub const fn at_least(least: usize) -> Arity {
         Arity { least, most: None }
     }
 
-    /// Whether it takes so many.
+    /// Whether this number of inputs is allowed.
     pub fn takes(&self, count: usize) -> bool {
         count >= self.least && self.most.is_none_or(|most| count <= most)
     }
 }
 
-/// `1`, `2 or more`, `1 to 3`.
+/// For example `1`, `2 or more` or `1 to 3`.
 impl std::fmt::Display for Arity {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.least, self.most) {
@@ -209,7 +213,7 @@ impl std::fmt::Display for Arity {
     }
 }
 
-/// How much of its inputs a function holds in memory.
+/// The amount of its inputs that a function holds in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// A few chunks: it streams, and can be fused with others.

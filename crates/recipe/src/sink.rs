@@ -1,4 +1,4 @@
-//! The output of a call, on its way to the store.
+//! Writes the output of a call to the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use crate::value::{StoredValue, ValueBody, ValueChunks};
 /// Values up to this size are kept in one piece.
 pub(crate) const SMALL: usize = 64 << 10;
 
-/// The largest value that is also kept in memory for who asked for it.
+/// The maximum size of a value that is also kept in memory for the caller that requested it.
 const KEPT_MOST: usize = 16 << 20;
 
-/// An output on its way to the store.
+/// An output that is being stored.
 pub(crate) enum Sink {
     Small(Chunks, usize),
-    /// With its bytes, as long as they are not too many.
+    /// The writer, the bytes as long as they are few enough to keep in memory, and the length.
     Large(Box<Writer>, Option<ValueChunks>, usize),
 }
 
 impl Sink {
-    /// The empty output.
+    /// An empty output.
     pub(crate) fn new() -> Sink {
         Sink::Small(Chunks::new(), 0)
     }
 
-    /// Takes the next chunk.
+    /// Adds the next chunk.
     pub(crate) async fn take(self, inner: &Inner, purpose: Purpose, chunk: Bytes) -> Result<Sink, Error> {
         match self {
             Sink::Small(mut chunks, len) if len + chunk.len() <= SMALL => {
@@ -47,7 +47,7 @@ impl Sink {
                 for chunk in &chunks {
                     writer.write(chunk.clone()).await?;
                 }
-                // Only the last recipe's value is wanted as it is.
+                // Only the value requested by a caller is kept in memory.
                 let room = match purpose {
                     Purpose::Caller => Arc::clone(&inner.kept).try_acquire_many_owned(KEPT_MOST as u32).ok(),
                     Purpose::Recipe => None,
@@ -67,7 +67,7 @@ impl Sink {
         }
     }
 
-    /// Keeps the whole output, and the memo of the derivation. A small output is written later.
+    /// Stores the whole output, and the memo of the derivation. A small output is written in the background.
     pub(crate) async fn keep(
         self,
         inner: &Inner,
@@ -85,13 +85,13 @@ impl Sink {
                 Ok(StoredValue { output, size, body: ValueBody::Bytes(bytes), lease: None })
             }
             Sink::Large(writer, mut kept, len) => {
-                // It has room for the largest.
+                // The reserved memory is for the largest value; the unused part is released.
                 if let Some(kept) = &mut kept {
                     drop(kept.room.split(KEPT_MOST - len));
                 }
                 let put = writer.finish().await?;
                 let mut lease = store.lease();
-                // It may have been collected before it was held.
+                // The value may have been collected before the lease held it.
                 if !lease.hold(put.address).await? || store.size(&put.address).await?.is_none() {
                     return Err(StoreError::Missing { address: put.address }.into());
                 }

@@ -1,4 +1,4 @@
-//! How much there is, and what was done.
+//! The size of an executor's store and its activity.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,17 +6,17 @@ use anabranch_content::Stats;
 
 use crate::executor::Inner;
 
-/// How much an executor has, and what it did since it began.
+/// The size of an executor's store, and its activity since it began.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Status {
-    /// What is kept: recipes are the store's derivations.
+    /// The store; its derivations are recipes.
     pub store: Stats,
     /// Functions that recipes may name.
     pub functions: usize,
-    /// Values asked for.
+    /// Values that were requested.
     pub gets: u64,
-    /// Of those, how many were there already.
+    /// Requests that were cache hits.
     pub hits: u64,
     /// Recipes computed.
     pub computed: u64,

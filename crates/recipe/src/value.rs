@@ -1,4 +1,4 @@
-//! A value on its way through a get: the blob that it is, and its bytes if they are in memory.
+//! The values that pass through a get: the address of the bytes, and the bytes if they are in memory.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ pub(crate) struct StoredValue {
     /// Its length in bytes.
     pub size: u64,
     pub body: ValueBody,
-    /// Keeps it from being collected, if its bytes are not in memory.
+    /// Protects the value from collection, if its bytes are not in memory.
     pub lease: Option<Arc<Lease>>,
 }
 
-/// Where the bytes of a value are.
+/// The location of a value's bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum ValueBody {
     /// In the store.
     Stored,
     /// In memory, in one piece.
     Bytes(Bytes),
-    /// In memory, in pieces, for the caller that asked for just this value; the store has them too.
+    /// In memory, in pieces, for the caller that requested this value. The store has them too.
     Chunks(Arc<ValueChunks>),
 }
 
-/// A value in pieces, with its share of the memory for answers.
+/// A value in pieces, with its share of the memory for values returned from memory.
 #[derive(Debug)]
 pub(crate) struct ValueChunks {
     pub chunks: Vec<Bytes>,
@@ -53,18 +53,18 @@ impl StoredValue {
 
 /// The outcome of a computation.
 #[derive(Clone, Debug)]
-pub(crate) struct Computed {
+pub(crate) struct ComputedValue {
     pub value: StoredValue,
     pub how: Origin,
 }
 
-/// How a computation came to its value.
+/// The way in which a computation obtained its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Its functions ran.
     Ran,
-    /// Another computation had remembered it by then.
+    /// Another computation had stored it by then.
     Memo,
-    /// The same function had run before on equal inputs: an early cut-off.
+    /// The same function had already run on equal inputs (early cut-off).
     SameInputs,
 }

@@ -1,4 +1,4 @@
-//! Functions that see their inputs whole.
+//! Functions that receive their inputs whole.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::budget::CallBudget;
 use crate::function::{Call, Fault, Function, Kernel, Out};
 use crate::signature::{Holds, MemoryNeed, Signature};
 
-/// The work on whole inputs, once they are there.
+/// The work of such a function, once its inputs are complete.
 pub(crate) type Body = Box<dyn FnOnce(Vec<Bytes>, &Arc<CallBudget>) -> Result<Bytes, Fault> + Send>;
 
-/// A function of whole inputs. It begins with its parameters, so that wrong ones are known before an input is read.
+/// A function of whole inputs. It checks its parameters when a call begins, before any input is read.
 pub(crate) fn whole(
     mut signature: Signature,
     begin: impl Fn(&Call<'_>) -> Result<Body, Fault> + Send + Sync + 'static,
@@ -34,18 +34,18 @@ impl<B: Fn(&Call<'_>) -> Result<Body, Fault> + Send + Sync + 'static> Function f
     fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
         let body = (self.begin)(call)?;
         let inputs = call.sizes.iter().map(|size| GatheredInput::of(*size)).collect();
-        Ok(Box::new(Gathering { inputs, body: Some(body), budget: Arc::clone(call.budget) }))
+        Ok(Box::new(GatheringKernel { inputs, body: Some(body), budget: Arc::clone(call.budget) }))
     }
 }
 
-/// Inputs on their way to a function of whole ones.
-struct Gathering {
+/// Collects the inputs of a function of whole inputs.
+struct GatheringKernel {
     inputs: Vec<GatheredInput>,
     body: Option<Body>,
     budget: Arc<CallBudget>,
 }
 
-impl Kernel for Gathering {
+impl Kernel for GatheringKernel {
     fn push(&mut self, input: usize, chunk: Bytes, _: &mut Out) -> Result<(), Fault> {
         self.inputs[input].push(chunk);
         Ok(())
@@ -59,44 +59,44 @@ impl Kernel for Gathering {
     }
 }
 
-/// One input that is put together from its chunks.
+/// One input, assembled from its chunks.
 pub(crate) struct GatheredInput {
     size: u64,
-    bytes: Gathered,
+    bytes: GatheredBytes,
 }
 
-enum Gathered {
-    /// At most one chunk, as it came.
+enum GatheredBytes {
+    /// At most one chunk, not copied.
     One(Bytes),
     Several(BytesMut),
 }
 
 impl GatheredInput {
-    /// An input of this many bytes; `u64::MAX` if that is not known.
+    /// An input of `size` bytes; `u64::MAX` if the size is unknown.
     pub(crate) fn of(size: u64) -> GatheredInput {
-        GatheredInput { size, bytes: Gathered::One(Bytes::new()) }
+        GatheredInput { size, bytes: GatheredBytes::One(Bytes::new()) }
     }
 
-    /// Adds the next chunk. The first one is not copied if it is the only one.
+    /// Adds the next chunk. A single chunk is not copied.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         match &mut self.bytes {
-            Gathered::One(first) if first.is_empty() => *first = chunk,
-            Gathered::One(first) => {
+            GatheredBytes::One(first) if first.is_empty() => *first = chunk,
+            GatheredBytes::One(first) => {
                 let known = if self.size == u64::MAX { 0 } else { self.size as usize };
                 let mut bytes = BytesMut::with_capacity(known.max(first.len() + chunk.len()));
                 bytes.extend_from_slice(first);
                 bytes.extend_from_slice(&chunk);
-                self.bytes = Gathered::Several(bytes);
+                self.bytes = GatheredBytes::Several(bytes);
             }
-            Gathered::Several(bytes) => bytes.extend_from_slice(&chunk),
+            GatheredBytes::Several(bytes) => bytes.extend_from_slice(&chunk),
         }
     }
 
-    /// All of it.
+    /// The complete input.
     pub(crate) fn bytes(self) -> Bytes {
         match self.bytes {
-            Gathered::One(bytes) => bytes,
-            Gathered::Several(bytes) => bytes.freeze(),
+            GatheredBytes::One(bytes) => bytes,
+            GatheredBytes::Several(bytes) => bytes.freeze(),
         }
     }
 }

@@ -1,47 +1,47 @@
 //! Gradient-boosted trees, flattened: the splits and leaves of all trees in two lists.
 
-use crate::{Output, Stopped};
+use crate::{Output, StoppedRun};
 
 /// The most trees of a model, and the most splits of all of them.
 const MAX_TREES: usize = 100_000;
 const MAX_SPLITS: usize = 4_000_000;
 /// The most splits from the root of a tree to a leaf.
 const MAX_DEPTH: usize = 1_000;
-/// Trees between two calls of `stop`.
+/// The number of trees between two calls of `stop`.
 const STRIDE: usize = 32;
 
 /// A model of trees.
 pub(crate) struct Forest {
     splits: Vec<Split>,
     leaves: Vec<f64>,
-    /// Where each tree begins: a split, or a leaf (see [`Split`]).
+    /// The root of each tree: a split, or a leaf (see [`Split`]).
     roots: Vec<i32>,
-    /// Sets of categories, 32 to a word.
+    /// Sets of categories, 32 per word.
     sets: Vec<u32>,
     ending: Ending,
-    /// Splits of all trees that a row meets, at most.
+    /// The most splits of all trees together that a row passes.
     depth: usize,
 }
 
-/// How a score is made of the leaves.
+/// The computation of a score from the leaves.
 #[derive(Clone, Copy)]
 pub(crate) struct Ending {
-    /// What the sum begins with.
+    /// The initial value of the sum.
     pub(crate) base: f64,
     /// Whether sums are of 32-bit floats.
     pub(crate) single: bool,
-    /// What the sum is divided by before it is transformed.
+    /// The divisor of the sum, before it is transformed.
     pub(crate) divisor: f64,
-    /// How it is transformed.
+    /// The transformation of the sum.
     pub(crate) link: Link,
 }
 
-/// What an objective makes of a sum.
+/// The transformation of a sum by an objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Link {
     /// The sum itself.
     Identity,
-    /// A probability; the sum is multiplied by this.
+    /// A probability. The sum is multiplied by this factor first.
     Sigmoid(f64),
     /// A power of e.
     Exp,
@@ -57,35 +57,35 @@ pub(crate) enum Link {
 #[derive(Clone, Copy)]
 pub(crate) struct Split {
     pub(crate) feature: u32,
-    /// Numbers up to it go left. Categories that are no larger are none.
+    /// Numbers up to it go left. Categories must be larger.
     pub(crate) threshold: f64,
     pub(crate) left: i32,
     pub(crate) right: i32,
     pub(crate) test: Test,
 }
 
-/// How a split decides.
+/// The test of a split.
 #[derive(Clone, Copy)]
 pub(crate) enum Test {
     /// By size.
     Number {
-        /// What counts as missing.
+        /// The values that count as missing.
         absent: Absent,
-        /// Whether what is missing goes left.
+        /// Whether missing values go left.
         to_left: bool,
     },
-    /// By being in a set; then it goes left.
+    /// By membership in a set; members go left.
     Category {
-        /// Where the set begins.
+        /// The start of the set.
         start: u32,
-        /// Its words.
+        /// Its number of words.
         words: u32,
         /// Whether NaN goes left.
         to_left: bool,
     },
 }
 
-/// Which values of a feature count as missing.
+/// The values of a feature that count as missing.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Absent {
     /// None; NaN counts as 0.
@@ -225,11 +225,11 @@ impl Forest {
         width: usize,
         scores: &mut [f64],
         stop: &mut dyn FnMut() -> bool,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), StoppedRun> {
         scores.fill(self.ending.base);
         for (number, root) in self.roots.iter().enumerate() {
             if number % STRIDE == STRIDE - 1 && stop() {
-                return Err(Stopped);
+                return Err(StoppedRun);
             }
             for (at, score) in scores.iter_mut().enumerate() {
                 let sum = *score + self.leaf(*root, &values[at * width..(at + 1) * width]);
@@ -279,7 +279,7 @@ impl Split {
     }
 }
 
-/// As LightGBM has it: up to the 32-bit float nearest to 1e-35.
+/// LightGBM's definition of zero: up to the 32-bit float nearest to 1e-35.
 fn is_zero(value: f64) -> bool {
     value.abs() <= f64::from(1e-35_f32)
 }

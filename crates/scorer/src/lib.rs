@@ -1,8 +1,8 @@
 //! Trained models that score rows of numbers.
 //!
-//! A [`Scorer`] is a linear model, or the trees that LightGBM or XGBoost saved to a file. It is checked when it is read:
-//! every number is finite, every way through a tree ends at a leaf. It knows its features by name; whoever calls it
-//! brings their values in the order of [`Scorer::features`].
+//! A [`Scorer`] is a linear model, or the trees that LightGBM or XGBoost saved to a file. It is checked when it is
+//! read: every number is finite, every path through a tree ends at a leaf. It knows its features by name. The caller
+//! passes their values in the order of [`Scorer::features`].
 //!
 //! ```
 //! use anabranch_scorer::Scorer;
@@ -41,13 +41,13 @@ enum Model {
 pub enum Output {
     /// The sum of the leaves.
     Raw,
-    /// What the model's objective makes of the sum, such as a probability.
+    /// The sum, transformed by the model's objective, such as a probability.
     Transformed,
 }
 
 /// A run that was stopped before its scores were complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped;
+pub struct StoppedRun;
 
 impl Scorer {
     /// Reads `{"intercept": number, "weights": {feature: number}}`.
@@ -95,14 +95,14 @@ impl Scorer {
         }
     }
 
-    /// Writes one score per row to `scores`. `values` holds the features of one row after the other; NaN is a missing
-    /// value. Calls `stop` regularly, and gives up once that returns `true`.
+    /// Writes one score per row to `scores`. `values` holds the features row by row; NaN is a missing value. Calls
+    /// `stop` regularly, and stops once that returns `true`.
     pub fn score(
         &self,
         values: &[f64],
         scores: &mut [f64],
         stop: &mut dyn FnMut() -> bool,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), StoppedRun> {
         match &self.model {
             Model::Linear(linear) => {
                 linear.score(values, scores);

@@ -11,12 +11,12 @@ const DEFAULT_LEFT: u8 = 2;
 
 /// `name=value` lines of one part of the file, with their line numbers.
 struct Block<'a> {
-    /// What it is, for errors.
+    /// Its name in error messages.
     title: String,
     fields: BTreeMap<&'a str, (usize, &'a str)>,
 }
 
-/// Reads a model.
+/// Parses a model.
 pub(crate) fn parse(text: &str) -> Result<Trees, String> {
     let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim())).peekable();
     if lines.next().map(|(_, line)| line) != Some("tree") {
@@ -80,7 +80,7 @@ fn read_header(header: &Block<'_>, trees: usize) -> Result<(Vec<String>, Ending)
     Ok((features, Ending { base: 0.0, single: false, divisor, link: link(header)? }))
 }
 
-/// What the objective makes of a sum of leaves.
+/// The transformation of a sum of leaves by the objective.
 fn link(header: &Block<'_>) -> Result<Link, String> {
     let Some((_, objective)) = header.fields.get("objective") else { return Ok(Link::Identity) };
     let mut words = objective.split_whitespace();
@@ -139,7 +139,7 @@ fn decision(block: &Block<'_>, bits: u8, threshold: f64, sets: &Sets) -> Result<
         else {
             unreachable!("windows of two");
         };
-        // A category is the whole part of the number, so that anything above -1 is one.
+        // A category is the integer part of the number, so anything above -1 is a category.
         return Ok((-1.0, Test::Category { start: *start, words: end - start, to_left: false }));
     }
     let absent = match (bits >> 2) & 3 {
@@ -154,7 +154,7 @@ fn decision(block: &Block<'_>, bits: u8, threshold: f64, sets: &Sets) -> Result<
 /// The sets of categories of a tree.
 struct Sets {
     words: Vec<u32>,
-    /// Where each begins; and the end.
+    /// The start of each set, and the end of the last one.
     bounds: Vec<u32>,
 }
 
@@ -187,7 +187,7 @@ impl<'a> Block<'a> {
         value.parse().map_err(|_| self.wrong(name, &format!("`{value}` is not a number that fits")))
     }
 
-    /// Exactly so many numbers.
+    /// A list of exactly `count` numbers.
     fn numbers<T: FromStr>(&self, name: &str, count: usize) -> Result<Vec<T>, String> {
         let (_, value) = self.get(name)?;
         let found = value.split_whitespace().count();

@@ -46,7 +46,7 @@ struct BoosterModel {
     cats: Encodings,
 }
 
-/// How a data frame numbered its categories.
+/// The encoding of a data frame's categories.
 #[derive(Default, Deserialize)]
 struct Encodings {
     #[serde(default)]
@@ -81,12 +81,12 @@ enum Flag {
     Number(u8),
 }
 
-/// The largest category that is one.
+/// The largest valid category.
 const MAX_CATEGORY: u32 = 1 << 24;
 /// The most words of all sets of categories of a tree.
 const MAX_WORDS: usize = 1 << 22;
 
-/// Reads a model.
+/// Parses a model.
 pub(crate) fn parse(text: &str) -> Result<Trees, String> {
     let file: File =
         serde_json::from_str(text).map_err(|error| format!("not an XGBoost JSON model: {error}"))?;
@@ -126,7 +126,7 @@ pub(crate) fn parse(text: &str) -> Result<Trees, String> {
     Ok(Trees { features: feature_names, trees, ending })
 }
 
-/// What sums begin with and become.
+/// The initial value and the transformation of sums.
 fn ending(objective: &str, base_score: &str) -> Result<Ending, String> {
     let base: Option<f32> = base_score.trim_start_matches('[').trim_end_matches(']').parse().ok();
     let base = base.filter(|base| base.is_finite());
@@ -172,7 +172,7 @@ impl FileTree {
             return Err("it has no nodes".to_owned());
         }
         let mut tree = Tree { splits: Vec::new(), leaves: Vec::new(), sets: Vec::new() };
-        // What each node becomes: a split, or the complement of a leaf.
+        // The index of each node: a split, or the complement of a leaf.
         let mut place: Vec<i32> = Vec::with_capacity(count);
         for node in 0..count {
             if self.left_children[node] == -1 {
@@ -221,7 +221,7 @@ impl FileTree {
             }
             Some(1) => {
                 let (start, words) = self.set(node, sets)?;
-                // Categories of the set go right; no negative number is one.
+                // Categories of the set go right. Negative numbers are not categories.
                 let test = Test::Category { start, words, to_left: !to_left };
                 Ok(Split { feature, threshold: -f64::MIN_POSITIVE, left: right, right: left, test })
             }

@@ -1,20 +1,20 @@
-//! The allocator of this crate's unit tests: the system's, with the peak of each thread.
+//! The allocator of this crate's unit tests. It is the system's, and records the peak of each thread.
 #![allow(unsafe_code, reason = "an allocator cannot be written without")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: PeakAllocator = PeakAllocator;
 
-struct Counting;
+struct PeakAllocator;
 
 thread_local! {
     static HELD: Cell<i64> = const { Cell::new(0) };
     static PEAK: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The result of `work`, and the most bytes that it held at a time on this thread.
+/// Returns the result of `work`, and the peak of the bytes that it held on this thread.
 pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, i64) {
     let before = HELD.get();
     PEAK.set(before);
@@ -22,7 +22,7 @@ pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, i64) {
     (output, PEAK.get() - before)
 }
 
-/// A thread may allocate while its locals are being torn down; nobody measures then.
+/// A thread may allocate while its locals are destroyed. Nothing is measured then.
 fn note(bytes: i64) {
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
@@ -30,8 +30,8 @@ fn note(bytes: i64) {
     });
 }
 
-// SAFETY: every call goes on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: every call is passed to the system's allocator unchanged.
+unsafe impl GlobalAlloc for PeakAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as i64);
         // SAFETY: as the caller promises.

@@ -7,16 +7,17 @@ use anabranch_text::size;
 use bytes::{Buf, Bytes};
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
 
 use crate::proto::recipes as proto;
 
-/// The most memory that the values of one decoded message take, as far as they are not the bytes of the message.
+/// The memory limit of one decoded message, without the bytes that it shares with the encoded one.
 pub(crate) const DECODED_MOST: usize = 48 << 20;
 
-/// The codec of all calls: that of prost, behind the measure.
+/// The codec of all calls: prost's, with a memory check first.
 pub(crate) struct MeasuredCodec<T, U>(PhantomData<(T, U)>);
 
 impl<T, U> Default for MeasuredCodec<T, U> {
@@ -44,7 +45,7 @@ where
     }
 }
 
-/// Decodes messages that are not too large in memory.
+/// Decodes messages that fit into the memory limit.
 pub(crate) struct MeasuredDecoder<U>(PhantomData<U>);
 
 impl<U: Message + Default + 'static> Decoder for MeasuredDecoder<U> {
@@ -53,11 +54,25 @@ impl<U: Message + Default + 'static> Decoder for MeasuredDecoder<U> {
 
     fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         let len = message.remaining();
-        read(message.copy_to_bytes(len)).map(Some)
+        off_worker(message.copy_to_bytes(len)).map(Some)
     }
 }
 
-/// Reads a message.
+/// Larger messages take so long to decode that other tasks of the worker should not wait for them.
+const DECODED_AT_ONCE: usize = 64 << 10;
+
+/// Decodes a message. If it is large, another thread takes over the other tasks of this worker. The runtime limits the
+/// number of such threads; beyond the limit, the tasks are only delayed.
+fn off_worker<U: Message + Default + 'static>(message: Bytes) -> Result<U, Status> {
+    let has_workers =
+        || Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    match message.len() > DECODED_AT_ONCE && has_workers() {
+        true => tokio::task::block_in_place(|| read(message)),
+        false => read(message),
+    }
+}
+
+/// Decodes a message.
 fn read<U: Message + Default + 'static>(message: Bytes) -> Result<U, Status> {
     let shape = if TypeId::of::<U>() == TypeId::of::<proto::AddRequest>() { &ADD } else { &FLAT };
     let mut left = DECODED_MOST;
@@ -70,13 +85,13 @@ fn read<U: Message + Default + 'static>(message: Bytes) -> Result<U, Status> {
     U::decode(message).map_err(|error| Status::internal(error.to_string()))
 }
 
-/// What a message has inside.
+/// The memory that the fields of a message take.
 struct Shape {
-    /// Bytes of each field, or of each element of a repeated one: such a list grows by doubling.
+    /// Bytes per field, or per element of a repeated field, whose list grows by doubling.
     field: usize,
-    /// Bytes of the first entry of a map, which takes a whole node of a B-tree.
+    /// Bytes of the first entry of a map, which allocates a whole B-tree node.
     first_entry: usize,
-    /// The fields that are messages, by number.
+    /// The fields that are messages themselves, by number.
     inside: &'static [(u32, &'static Shape)],
 }
 
@@ -90,15 +105,15 @@ static VALUE: Shape = Shape { field: 0, first_entry: 0, inside: &[(6, &LIST), (7
 static LIST: Shape = Shape { field: 3 * size_of::<proto::Value>(), first_entry: 0, inside: &[(1, &VALUE)] };
 static MAP: Shape = Shape { field: 160, first_entry: ENTRY_NODE, inside: &[(1, &ENTRY)] };
 
-/// A node of a map of values.
+/// The size of a B-tree node of a map of values.
 const ENTRY_NODE: usize = 12 * (size_of::<String>() + size_of::<proto::Value>());
 
-/// The decoder goes no deeper.
+/// The decoder's recursion limit.
 const DEPTH_MOST: usize = 100;
 
 impl Shape {
-    /// Takes the memory of a message from what is left; nothing if that is not enough. What is not a message is the
-    /// decoder's to refuse.
+    /// Subtracts the memory of a message from `left`; `None` if `left` is too small. The decoder refuses malformed
+    /// messages.
     fn measure(&self, mut message: &[u8], depth: usize, left: &mut usize) -> Option<()> {
         let mut has_entries = false;
         while !message.is_empty() && depth < DEPTH_MOST {
@@ -132,14 +147,19 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
 
-    use prost::encoding::encode_varint;
+    use prost::DecodeError;
+    use prost::encoding::{DecodeContext, encode_varint, skip_field};
     use proto::value::Kind;
+    use tokio::task::JoinSet;
 
     use super::*;
     use crate::allocated::peak_of;
 
-    /// The bytes of a field with bytes.
+    /// An encoded field with bytes.
     fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
         let mut field = Vec::with_capacity(bytes.len() + 12);
         encode_varint(u64::from(number << 3 | 2), &mut field);
@@ -199,7 +219,7 @@ mod tests {
         );
     }
 
-    /// What is let through takes no more than the bound.
+    /// A message that is decoded takes no more memory than the limit.
     #[test]
     fn a_decoded_message_takes_no_more_than_was_measured() {
         let value = |kind| proto::Value { kind: Some(kind) };
@@ -227,7 +247,7 @@ mod tests {
             vec![draft(Kind::Bool(true)); 20_000],
         ] {
             let count = drafts.len();
-            let message = Bytes::from(proto::AddRequest { drafts, unknown_function: 0 }.encode_to_vec());
+            let message = Bytes::from(proto::AddRequest { drafts, ..Default::default() }.encode_to_vec());
             let mut left = usize::MAX;
             ADD.measure(&message, 0, &mut left).unwrap();
             let (decoded, peak) = peak_of(|| read::<proto::AddRequest>(message.clone()));
@@ -235,6 +255,57 @@ mod tests {
             let measured = (usize::MAX - left) as i64;
             assert!(peak <= measured + message.len() as i64, "{peak} bytes, measured {measured}");
             assert!(measured < 6 * peak, "{measured} is far from {peak} bytes");
+        }
+    }
+
+    /// The ends of two channels for the decoder of [`SlowMessage`]. It signals its start on one, and waits on the
+    /// other.
+    static WAITING: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
+
+    /// A message that takes as long to decode as the test wants.
+    #[derive(Debug, Default)]
+    struct SlowMessage;
+
+    impl Message for SlowMessage {
+        fn encode_raw(&self, _: &mut impl bytes::BufMut) {}
+
+        fn merge_field(
+            &mut self,
+            tag: u32,
+            wire: WireType,
+            buffer: &mut impl Buf,
+            context: DecodeContext,
+        ) -> Result<(), DecodeError> {
+            let (begun, go_on) = WAITING.lock().unwrap().take().expect("it is decoded once");
+            begun.send(()).unwrap();
+            // Only a failing test waits this long.
+            go_on.recv_timeout(Duration::from_secs(120)).expect("other tasks have their turn");
+            skip_field(wire, tag, buffer, context)
+        }
+
+        fn encoded_len(&self) -> usize {
+            0
+        }
+
+        fn clear(&mut self) {}
+    }
+
+    /// The runtime has one worker, and the task that releases the decoder needs one.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_large_message_keeps_no_other_task_waiting() {
+        let (begin, begun) = channel();
+        let (go, go_on) = channel();
+        *WAITING.lock().unwrap() = Some((begin, go_on));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async {
+            let message = Bytes::from(field(1, &vec![0; DECODED_AT_ONCE]));
+            assert!(off_worker::<SlowMessage>(message).is_ok());
+        });
+        // The worker does not run this future, so it may block.
+        begun.recv_timeout(Duration::from_secs(120)).unwrap();
+        tasks.spawn(async move { go.send(()).unwrap() });
+        while let Some(ended) = tasks.join_next().await {
+            ended.unwrap();
         }
     }
 

@@ -1,8 +1,8 @@
-//! Connections and their calls: which of them are idle, and which is closed when there is no place for another.
+//! Connections and their calls: which connections are idle, and which one is closed to make room for another.
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use crate::access::Peer;
 use crate::budget::Share;
 
-/// Connections and calls of a server, counted.
+/// The numbers of open connections and calls of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub(crate) connections: AtomicUsize,
@@ -35,7 +35,7 @@ struct ActivityState {
     calls: usize,
     /// Calls that wait for the client to send or to read.
     waiting: usize,
-    /// When the client last sent or read something of a call.
+    /// The time at which the client last sent or read something.
     last: Instant,
 }
 
@@ -46,7 +46,7 @@ impl Activity {
         Activity { clock, traffic, peer, state }
     }
 
-    /// Who is at the other end.
+    /// The client.
     pub(crate) fn peer(&self) -> Peer {
         self.peer
     }
@@ -61,16 +61,20 @@ impl Activity {
         let mut state = self.lock();
         state.calls += 1;
         state.last = self.clock.now();
-        Arc::new(Call { activity: Arc::clone(self), state: Mutex::default() })
+        Arc::new(Call {
+            activity: Arc::clone(self),
+            waiting: AtomicBool::new(false),
+            share: Mutex::default(),
+        })
     }
 
-    /// How long ago the client last sent or read something; nothing while the server works for it.
+    /// The time at which the client last sent or read something; `None` while the server works for it.
     fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         (state.calls == state.waiting).then_some(state.last)
     }
 
-    /// Waits until the connection has had no call for so long.
+    /// Waits until the connection has had no call for `timeout`.
     pub(crate) async fn unused(&self, timeout: Duration) {
         loop {
             let (calls, last) = {
@@ -93,48 +97,42 @@ impl Drop for Activity {
     }
 }
 
-/// One call, from its head until its answer is sent or given up.
+/// One call, from its headers until its response is sent or cancelled.
 pub(crate) struct Call {
     activity: Arc<Activity>,
-    state: Mutex<CallState>,
-}
-
-#[derive(Default)]
-struct CallState {
-    waiting: bool,
-    share: Option<Share>,
+    waiting: AtomicBool,
+    share: Mutex<Option<Share>>,
 }
 
 impl Call {
-    fn lock(&self) -> MutexGuard<'_, CallState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether it is the client's turn to send or to read.
+    /// Sets whether the call waits for the client to send or to read.
     pub(crate) fn set_waiting(&self, waiting: bool) {
-        let before = std::mem::replace(&mut self.lock().waiting, waiting);
+        if self.waiting.swap(waiting, Ordering::Relaxed) == waiting {
+            return;
+        }
         let mut state = self.activity.lock();
-        match (before, waiting) {
-            (false, true) => state.waiting += 1,
-            (true, false) => state.waiting -= 1,
-            (false, false) | (true, true) => {}
+        match waiting {
+            true => state.waiting += 1,
+            false => state.waiting -= 1,
         }
-        if before != waiting {
-            state.last = self.activity.clock.now();
-        }
+        state.last = self.activity.clock.now();
     }
 
-    /// Keeps a share of the byte budget beside those it has.
+    /// Adds a share of the byte budget to those that the call holds.
     pub(crate) fn hold(&self, share: Share) {
-        match &mut self.lock().share {
+        match &mut *self.share() {
             Some(held) => held.merge(share),
             none => *none = Some(share),
         }
     }
 
-    /// Gives back what it has of the byte budget.
+    /// Returns the call's share of the byte budget.
     pub(crate) fn release(&self) {
-        self.lock().share = None;
+        *self.share() = None;
+    }
+
+    fn share(&self) -> MutexGuard<'_, Option<Share>> {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -148,19 +146,19 @@ impl Drop for Call {
     }
 }
 
-/// The body of an answer, as long as its call.
+/// The body of a response. It keeps its call open.
 pub(crate) struct OutgoingBody {
     inner: AnyBody,
     call: Arc<Call>,
     kind: AnswerKind,
 }
 
-/// Why an answer may have nothing to send for a while.
+/// The reason why a response may have nothing to send for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerKind {
-    /// The server works for it.
+    /// The server is computing it.
     Value,
-    /// Nothing happened that the client listens for.
+    /// No event has happened.
     Subscription,
 }
 
@@ -189,7 +187,7 @@ impl Body for OutgoingBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.call.set_waiting(false);
         let frame = Pin::new(&mut self.inner).poll_frame(cx);
-        // A frame was handed out: more is asked for only when the client has read.
+        // After a frame, the body is polled again only when the client has read it.
         let is_waiting = match &frame {
             Poll::Ready(frame) => frame.is_some(),
             Poll::Pending => self.kind == AnswerKind::Subscription,
@@ -215,7 +213,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// How many there are, those that are being closed included.
+    /// The number of connections, including those that are being closed.
     pub(crate) fn len(&self) -> usize {
         self.tasks.len()
     }
@@ -229,7 +227,7 @@ impl Connections {
         self.open.insert(task.id(), (activity, task));
     }
 
-    /// Waits for one to end; nothing if there is none.
+    /// Waits for a connection to end; `None` if there is none.
     pub(crate) async fn join_next(&mut self) -> Option<()> {
         let ended = match self.tasks.join_next_with_id().await? {
             Ok((id, ())) => id,
@@ -239,7 +237,7 @@ impl Connections {
         Some(())
     }
 
-    /// Closes the connection that is idle for the longest time. Those that the server works for stay.
+    /// Closes the connection that has been idle longest. Connections that the server works for stay.
     pub(crate) fn close_idle(&mut self) {
         let idle = |(id, (activity, _)): (&Id, &(Arc<Activity>, _))| Some((activity.idle_since()?, *id));
         let longest = self.open.iter().filter_map(idle).min_by_key(|(since, _)| *since);

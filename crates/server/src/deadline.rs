@@ -1,4 +1,4 @@
-//! How long a caller waits: `grpc-timeout`, `Request-Timeout` and `?timeout=`, read in one place.
+//! The timeout of a request: `grpc-timeout`, `Request-Timeout` and `?timeout=`, parsed in one place.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use tonic::metadata::MetadataMap;
 
 use crate::failure::Failure;
 
-/// The deadline that a gRPC call has.
+/// The deadline of a gRPC call.
 pub(crate) fn of_call(metadata: &MetadataMap, executor: &Executor) -> Result<Option<Instant>, Failure> {
     match of_headers(metadata.as_ref())? {
         Some(within) => from_now(within, executor),
@@ -18,13 +18,13 @@ pub(crate) fn of_call(metadata: &MetadataMap, executor: &Executor) -> Result<Opt
     }
 }
 
-/// How long the caller of an HTTP request waits: the shortest of `?timeout=`, `Request-Timeout` and `grpc-timeout`.
+/// The timeout of an HTTP request: the shortest of `?timeout=`, `Request-Timeout` and `grpc-timeout`.
 pub(crate) fn of_request(query: Option<&str>, headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
     let in_query = query.map(written).transpose()?;
     Ok(in_query.into_iter().chain(of_headers(headers)?).min())
 }
 
-/// The time that the headers give: `Request-Timeout: 150ms` and `grpc-timeout: 150m`.
+/// The timeout in the headers, such as `Request-Timeout: 150ms` or `grpc-timeout: 150m`.
 pub(crate) fn of_headers(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
     let bad = |message: &str| Failure::new(Code::InvalidArgument, message);
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
@@ -39,7 +39,7 @@ pub(crate) fn of_headers(headers: &HeaderMap) -> Result<Option<Duration>, Failur
     Ok(of_grpc.transpose()?.into_iter().chain(of_http.transpose()?).min())
 }
 
-/// So long from now on; a time beyond reckoning is none.
+/// The time after `within` from now; `None` if it is too far in the future to represent.
 pub(crate) fn from_now(within: Duration, executor: &Executor) -> Result<Option<Instant>, Failure> {
     Ok(executor.engine().clock().now().checked_add(within))
 }
@@ -61,7 +61,7 @@ fn grpc_timeout(text: &str) -> Option<Duration> {
     })
 }
 
-/// A duration as people write it: `500ms`, `2s`, `5m`.
+/// Parses a duration such as `500ms`, `2s` or `5m`.
 pub(crate) fn written(text: &str) -> Result<Duration, Failure> {
     duration::parse(text)
         .map_err(|problem| Failure::new(Code::InvalidArgument, format!("{}: {problem}", quote(text))))

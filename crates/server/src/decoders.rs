@@ -1,16 +1,16 @@
-//! The reader of HTTP's JSON bodies as a function of any bytes: for the fuzzers in `fuzz/` and for the tests that run the
-//! same function on a stable compiler.
+//! The parser of JSON request bodies as a function of arbitrary bytes, for the fuzzers in `fuzz/` and for the tests
+//! that run the same function on a stable compiler.
 
 use anabranch_recipe::{JsonBudget, ParamsAsJson, ParamsFromJson};
 use serde::de::DeserializeSeed;
 
-use crate::http::json::{OneOrMany, Written, read};
+use crate::http::json::{OneOrMany, WrittenRecipe, read};
 
-/// The memory that a body gets.
+/// The memory limit of a body.
 const MEMORY: usize = 1 << 20;
 
-/// Recipes of a body: refused with a message, or their functions and parameters are the same after they were written and
-/// read again. Panics if they are not.
+/// Parses the recipes of a body. They are refused with a message, or their functions and parameters are equal after a
+/// round trip. Panics if they are not.
 pub fn recipes_body(bytes: &[u8]) {
     match read(bytes, MEMORY) {
         Ok(OneOrMany::One(written)) => check(&written),
@@ -19,7 +19,7 @@ pub fn recipes_body(bytes: &[u8]) {
     }
 }
 
-fn check(written: &Written) {
+fn check(written: &WrittenRecipe) {
     let function = written.function.to_string();
     assert_eq!(function.parse().as_ref(), Ok(&written.function));
     let text = serde_json::to_string(&ParamsAsJson(&written.params)).expect("parameters can be written");
@@ -32,7 +32,7 @@ fn check(written: &Written) {
 mod tests {
     use std::path::Path;
 
-    /// The kept inputs of the fuzz target, each with one byte changed at every place.
+    /// The stored inputs of the fuzz target, and each of them with one byte changed, for every byte.
     #[test]
     fn kept_inputs_of_the_fuzzer_are_read_or_refused() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/recipes_body");

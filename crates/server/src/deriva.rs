@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::{Address, Collect, DryRun, Scope};
-use anabranch_recipe::{FunctionId, Get, Invalidate, Invalidated, Reach, Theirs};
+use anabranch_recipe::{DerivaRecipe, FunctionId, Get, Invalidate, InvalidationReport, Reach};
 use bytes::Bytes;
 use tonic::{Code, Request, Response, Status};
 
@@ -16,7 +16,7 @@ use crate::proto::deriva::deriva_server::Deriva;
 use crate::service::Shared;
 use crate::wire::{address, addresses, from_address, from_addresses};
 
-/// Deriva's service over an executor.
+/// Deriva's service, on an executor.
 pub(crate) struct OfDeriva(pub(crate) Arc<Shared>);
 
 impl OfDeriva {
@@ -25,7 +25,7 @@ impl OfDeriva {
         u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// How many addresses an answer lists: its readers take messages of 4 MiB.
+    /// The number of addresses in a response. Deriva's clients accept messages of at most 4 MiB.
     fn detail(&self, wanted: bool) -> usize {
         if wanted { self.0.settings.addresses_most } else { 0 }
     }
@@ -38,7 +38,7 @@ impl OfDeriva {
         Ok(theirs)
     }
 
-    async fn forget(&self, addr: &[u8], terms: Invalidate) -> Result<Invalidated, Failure> {
+    async fn forget(&self, addr: &[u8], terms: Invalidate) -> Result<InvalidationReport, Failure> {
         let executor = &self.0.executor;
         let ours = executor.deriva().find(&address("addr", addr)?).await?;
         match executor.invalidate(&ours, &terms).await {
@@ -48,7 +48,7 @@ impl OfDeriva {
     }
 }
 
-/// What a policy's name means; nothing is what `none` without its root comes to.
+/// The terms of the requested policy; `None` for the policy `none` without its root.
 fn policy(request: &proto::CascadeInvalidateRequest, detail: usize) -> Result<Option<Invalidate>, Failure> {
     let (dependents, dry_run) = match &*request.policy {
         "none" => (false, DryRun::No),
@@ -86,7 +86,7 @@ impl Deriva for OfDeriva {
             let request = request.into_inner();
             let function = FunctionId::new(request.function_name, request.function_version);
             let inputs = addresses("inputs", &request.inputs)?;
-            let theirs = Theirs { function, inputs, params: request.params };
+            let theirs = DerivaRecipe { function, inputs, params: request.params };
             let put = self.0.executor.deriva().put_recipe(&theirs).await?;
             Ok(proto::PutRecipeResponse { addr: from_address(&put) })
         })
@@ -116,7 +116,7 @@ impl Deriva for OfDeriva {
             let theirs = address("addr", &request.get_ref().addr)?;
             Ok(match self.0.executor.deriva().resolve(&theirs).await? {
                 None => proto::ResolveResponse::default(),
-                Some(Theirs { function, inputs, params }) => proto::ResolveResponse {
+                Some(DerivaRecipe { function, inputs, params }) => proto::ResolveResponse {
                     found: true,
                     function_name: function.name,
                     function_version: function.version,
@@ -150,11 +150,11 @@ impl Deriva for OfDeriva {
             let request = request.get_ref();
             address("addr", &request.addr)?;
             let terms = policy(request, self.detail(request.detail_addrs))?;
-            // Deriva counts the dependents that it came by, and not the root.
+            // Deriva counts the visited dependents without the root.
             let root = u64::from(terms.as_ref().is_some_and(|terms| terms.reach != Reach::DependentsAlone));
             let done = match terms {
                 Some(terms) => self.forget(&request.addr, terms).await?,
-                None => Invalidated::default(),
+                None => InvalidationReport::default(),
             };
             Ok(proto::CascadeInvalidateResponse {
                 evicted_count: done.forgotten,
@@ -169,11 +169,11 @@ impl Deriva for OfDeriva {
     }
 
     async fn status(&self, _: Request<proto::StatusRequest>) -> Answer<proto::StatusResponse> {
-        let status = self.0.executor.status();
+        let status = self.0.status().await;
         let hit_rate = if status.gets == 0 { 0.0 } else { status.hits as f64 / status.gets as f64 };
         Ok(Response::new(proto::StatusResponse {
             recipe_count: status.store.derivations,
-            blob_count: status.store.blobs,
+            blob_count: status.store.put_blobs,
             cache_entries: status.store.memos,
             cache_size_bytes: status.store.cache.bytes,
             cache_hit_rate: hit_rate,
@@ -185,7 +185,7 @@ impl Deriva for OfDeriva {
     async fn verify(&self, request: Request<proto::VerifyRequest>) -> Answer<proto::VerifyResponse> {
         answer(async {
             address("addr", &request.get_ref().addr)?;
-            let message = "this server does not compute recipes again to compare them";
+            let message = "this server does not support Verify: it does not compute values a second time";
             Err(Failure::new(Code::Unimplemented, message))
         })
         .await
@@ -211,7 +211,7 @@ impl Deriva for OfDeriva {
             let done = done.await?;
             let stats = executor.store().stats();
             let pins = executor.deriva().pins(usize::MAX).await?;
-            // A dry run leaves what it counts, so that is not live although it is there.
+            // A dry run removes nothing, so the blobs that it counts still exist. They are not live.
             let still_there = if request.dry_run { done.blobs } else { 0 };
             Ok(proto::GcResponse {
                 blobs_removed: done.blobs,
@@ -220,7 +220,7 @@ impl Deriva for OfDeriva {
                 bytes_reclaimed_blobs: done.bytes,
                 bytes_reclaimed_cache: 0,
                 total_bytes_reclaimed: done.bytes,
-                live_blobs: stats.blobs.saturating_sub(still_there),
+                live_blobs: stats.put_blobs.saturating_sub(still_there),
                 live_recipes: stats.derivations,
                 pinned_count: pins.len() as u64,
                 duration_micros: self.micros_since(began),

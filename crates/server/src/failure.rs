@@ -1,20 +1,21 @@
-//! What a failed call is answered with, over gRPC and HTTP alike.
+//! The responses to failed calls, over gRPC and HTTP.
 
 use std::error::Error as _;
 use std::io;
 
-use anabranch_content::Error as Kept;
+use anabranch_content::Error as StoreError;
 use anabranch_engine::admission::Refused;
 use anabranch_recipe::{Error, Fault};
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tonic::{Code, Status};
 
 use crate::observe::FailureMessage;
 use crate::wire::Bad;
 
-/// Why a call failed: a code, and a sentence for people.
+/// The failure of a call: a code, and a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Failure {
@@ -30,8 +31,8 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        // The source of a stream is a client, and its failure was reported when it happened.
-        if let Error::Store(Kept::Source(cause)) = &error
+        // The source of the stream is the client's upload. It has already described its failure.
+        if let Error::Store(StoreError::Source(cause)) = &error
             && let Some(failure) = cause.downcast_ref::<Failure>()
         {
             return failure.clone();
@@ -49,8 +50,8 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<Kept> for Failure {
-    fn from(error: Kept) -> Failure {
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
         Failure::from(Error::Store(error))
     }
 }
@@ -67,15 +68,15 @@ impl From<Failure> for Status {
     }
 }
 
-/// What a call of gRPC is answered with.
+/// The response to a gRPC call.
 pub(crate) type Answer<T> = Result<tonic::Response<T>, Status>;
 
-/// Whatever fails in a call, as the wire has it.
+/// Converts the result of a call into its response.
 pub(crate) async fn answer<T>(call: impl Future<Output = Result<T, Failure>>) -> Answer<T> {
     Ok(tonic::Response::new(call.await?))
 }
 
-/// Which kind of failure an error is. `Internal` is left to what can only be a mistake of this program.
+/// The code of an error. `Internal` is for errors that only a bug in this program can cause.
 pub(crate) fn status_of(error: &Error) -> Code {
     match error {
         Error::NotFound { .. } | Error::NoSuchName { .. } | Error::NotInside { .. } => Code::NotFound,
@@ -100,28 +101,34 @@ pub(crate) fn status_of(error: &Error) -> Code {
     }
 }
 
-fn status_of_store(error: &Kept) -> Code {
+fn status_of_store(error: &StoreError) -> Code {
     match error {
-        Kept::Disk { cause, .. } if cause.kind() == io::ErrorKind::StorageFull => Code::ResourceExhausted,
-        Kept::Disk { .. } | Kept::Broken(_) | Kept::Index { .. } | Kept::Closed => Code::Unavailable,
-        Kept::Corrupt { .. } => Code::DataLoss,
-        Kept::Owned { .. } | Kept::Format { .. } | Kept::Newer { .. } => Code::FailedPrecondition,
-        Kept::Quota { .. } => Code::ResourceExhausted,
-        Kept::TooLarge { .. } => Code::OutOfRange,
-        Kept::Setting { .. }
-        | Kept::Name { .. }
-        | Kept::Archive { .. }
-        | Kept::Description(_)
-        | Kept::Prefix { .. } => Code::InvalidArgument,
-        Kept::Missing { .. } => Code::NotFound,
-        Kept::Alias { .. } | Kept::Held { .. } => Code::FailedPrecondition,
-        Kept::Torn | Kept::Moving { .. } | Kept::NameConflict { .. } => Code::Aborted,
-        Kept::Source(_) => Code::Cancelled,
-        Kept::Panicked | Kept::WouldBlock => Code::Internal,
+        StoreError::Disk { cause, .. } if cause.kind() == io::ErrorKind::StorageFull => {
+            Code::ResourceExhausted
+        }
+        StoreError::Disk { .. } | StoreError::Broken(_) | StoreError::Index { .. } | StoreError::Closed => {
+            Code::Unavailable
+        }
+        StoreError::Corrupt { .. } => Code::DataLoss,
+        StoreError::Owned { .. } | StoreError::Format { .. } | StoreError::Newer { .. } => {
+            Code::FailedPrecondition
+        }
+        StoreError::Quota { .. } => Code::ResourceExhausted,
+        StoreError::TooLarge { .. } => Code::OutOfRange,
+        StoreError::Setting { .. }
+        | StoreError::Name { .. }
+        | StoreError::Archive { .. }
+        | StoreError::Description(_)
+        | StoreError::Prefix { .. } => Code::InvalidArgument,
+        StoreError::Missing { .. } => Code::NotFound,
+        StoreError::Alias { .. } | StoreError::Held { .. } => Code::FailedPrecondition,
+        StoreError::Torn | StoreError::Moving { .. } | StoreError::NameConflict { .. } => Code::Aborted,
+        StoreError::Source(_) => Code::Cancelled,
+        StoreError::Panicked | StoreError::WouldBlock => Code::Internal,
     }
 }
 
-/// A code over HTTP: its status, and its word in the answer.
+/// The HTTP status of a code, and its word in the response.
 pub(crate) fn over_http(code: Code) -> (u16, &'static str) {
     match code {
         Code::InvalidArgument => (400, "invalid_argument"),
@@ -147,10 +154,13 @@ impl IntoResponse for Failure {
     }
 }
 
-/// An answer that says what is wrong.
+/// A response with the error and, if a retry may help, the time of the retry.
 pub(crate) fn refusal(status: StatusCode, word: &str, message: &str) -> Response {
     let body = serde_json::json!({ "error": { "code": word, "message": message } });
     let mut answer = (status, Json(body)).into_response();
     answer.extensions_mut().insert(FailureMessage(message.into()));
+    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
     answer
 }

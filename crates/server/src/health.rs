@@ -1,4 +1,4 @@
-//! gRPC's health protocol: serving, until the server shuts down.
+//! The gRPC health protocol: serving until the server shuts down.
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
@@ -15,10 +15,10 @@ use crate::proto::plans::plans_server::PlansServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
 
-/// The health service, over whether the server is closing.
+/// The health service. The channel says whether the server is shutting down.
 pub(crate) struct OfHealth(pub(crate) watch::Receiver<bool>);
 
-/// What can be asked for; "" is the server as a whole.
+/// The services whose health can be requested; "" is the server as a whole.
 const SERVICES: [&str; 4] = [
     "",
     <DerivaServer<OfDeriva> as NamedService>::NAME,

@@ -1,4 +1,4 @@
-//! Bodies of requests: each must make progress, and is charged to the budget of unfinished bytes.
+//! Request bodies. Each must make progress, and is charged to the byte budget of unfinished requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::budget::Share;
 use crate::connections::Call;
 use crate::service::Shared;
 
-/// How long a body's bytes stay in memory.
+/// The time for which a body's bytes stay in memory.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Holding {
+pub(crate) enum BodyRetention {
     /// Until the call is answered.
     Whole,
-    /// Until the next piece is asked for: blobs.
+    /// Until the next piece is polled: blobs.
     Piece,
     /// Until the next message begins, or the call is answered: gRPC.
     Message(Framing),
@@ -34,7 +34,7 @@ pub(crate) struct IncomingBody<B> {
     inner: B,
     shared: Arc<Shared>,
     call: Arc<Call>,
-    holding: Holding,
+    holding: BodyRetention,
     progress: Progress,
     /// A frame that waits for its share of the budget.
     charging: Option<(Frame<Bytes>, BoxFuture<'static, Option<Share>>)>,
@@ -42,7 +42,12 @@ pub(crate) struct IncomingBody<B> {
 }
 
 impl<B> IncomingBody<B> {
-    pub(crate) fn new(inner: B, shared: &Arc<Shared>, call: &Arc<Call>, holding: Holding) -> IncomingBody<B> {
+    pub(crate) fn new(
+        inner: B,
+        shared: &Arc<Shared>,
+        call: &Arc<Call>,
+        holding: BodyRetention,
+    ) -> IncomingBody<B> {
         IncomingBody {
             inner,
             shared: Arc::clone(shared),
@@ -57,8 +62,8 @@ impl<B> IncomingBody<B> {
     /// The bytes that a piece takes in memory.
     fn cost(&mut self, piece: &[u8]) -> usize {
         match &mut self.holding {
-            Holding::Whole | Holding::Piece => piece.len(),
-            Holding::Message(framing) => {
+            BodyRetention::Whole | BodyRetention::Piece => piece.len(),
+            BodyRetention::Message(framing) => {
                 let read = framing.read(piece);
                 if read.begins {
                     self.call.release();
@@ -85,13 +90,13 @@ impl<B> IncomingBody<B> {
     fn exhausted(&self) -> Status {
         let settings = &self.shared.settings;
         let message = format!(
-            "requests that are under way take {}, all that they may, and did so for {}; try again later",
+            "unfinished requests have taken all {} of their memory for {}; try again later",
             size::format(settings.unfinished_most as u64),
             duration::format(settings.unfinished_wait)
         );
         match self.holding {
-            Holding::Message(_) => Status::new(Code::ResourceExhausted, message),
-            Holding::Whole | Holding::Piece => Status::new(Code::Unavailable, message),
+            BodyRetention::Message(_) => Status::new(Code::ResourceExhausted, message),
+            BodyRetention::Whole | BodyRetention::Piece => Status::new(Code::Unavailable, message),
         }
     }
 }
@@ -123,7 +128,7 @@ where
                 _ => this.fail(this.exhausted()),
             };
         }
-        if this.holding == Holding::Piece {
+        if this.holding == BodyRetention::Piece {
             this.call.release();
         }
         let shared = Arc::clone(&this.shared);
@@ -137,6 +142,11 @@ where
             Poll::Ready(None) => {
                 this.call.set_waiting(false);
                 return Poll::Ready(None);
+            }
+            // A call of gRPC that its client broke off is not a failure of the server.
+            Poll::Ready(Some(Err(error))) if matches!(this.holding, BodyRetention::Message(_)) => {
+                let message = format!("the client broke the call off: {}", error.into());
+                return this.fail(Status::cancelled(message));
             }
             Poll::Ready(Some(Err(error))) => {
                 this.failed = true;
@@ -166,12 +176,12 @@ where
     }
 }
 
-/// Whether a client sends enough. Only time that is spent waiting for the client counts.
+/// Checks that a client sends fast enough. Only the time spent waiting for the client counts.
 #[derive(Default)]
 struct Progress {
     bytes: u64,
     waited: Duration,
-    /// When the present wait began, and when it is too long.
+    /// The start of the current wait, and its timeout.
     waiting: Option<(Instant, Sleep)>,
 }
 
@@ -186,7 +196,7 @@ impl Progress {
         }
     }
 
-    /// Is ready when the client has taken too long.
+    /// Ready when the client has taken too long.
     fn poll_stalled(&mut self, cx: &mut Context<'_>, clock: &dyn Clock, timeout: Duration) -> Poll<()> {
         let waited = self.waited;
         let begin = || {
@@ -197,26 +207,26 @@ impl Progress {
     }
 }
 
-/// Where messages of gRPC begin in a body: each has a byte that says whether it is compressed, and four with its length.
+/// Finds the gRPC messages in a body. Each begins with one byte for the compression and four bytes for the length.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Framing {
     prefix: [u8; 5],
     prefix_len: usize,
     message_left: usize,
-    /// The most bytes of a message.
+    /// The size limit of a message, in bytes.
     message_most: usize,
 }
 
-/// The messages of a piece of a body.
+/// The messages in a piece of a body.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ReadMessages {
-    /// A message begins, so those before it have been read.
+    /// A message begins, so the ones before it are complete.
     begins: bool,
-    /// The bytes that compressed messages may have once they are unpacked.
+    /// The size limit of the compressed messages once they are decompressed, in bytes.
     unpacked: usize,
 }
 
-/// One byte of DEFLATE unpacks to no more than so many.
+/// The most bytes that one byte of DEFLATE decompresses to.
 const DEFLATE_MOST: usize = 1032;
 
 impl Framing {
@@ -251,7 +261,32 @@ impl Framing {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_recipe::{Executor, Functions};
+    use futures_util::stream;
+    use http_body_util::{BodyExt as _, StreamBody};
+
     use super::*;
+    use crate::access::Peer;
+    use crate::connections::Activity;
+    use crate::{Service, Settings};
+
+    #[tokio::test]
+    async fn a_call_that_its_client_breaks_off_is_cancelled() {
+        let service = Service::new(Executor::in_memory(Functions::builtin()).unwrap(), Settings::default());
+        let shared = &service.shared;
+        let activity =
+            Arc::new(Activity::new(Arc::clone(&shared.clock), Arc::clone(&shared.traffic), Peer::Socket));
+        let frames = [Ok(Frame::data(Bytes::from_static(b"\0\0\0"))), Err(std::io::Error::other("reset"))];
+        let inner = StreamBody::new(stream::iter(frames));
+        let body =
+            IncomingBody::new(inner, shared, &activity.begin(), BodyRetention::Message(Framing::new(0)));
+        let error = body.collect().await.unwrap_err();
+        let status = error.downcast_ref::<Status>().unwrap();
+        assert_eq!(
+            (status.code(), status.message()),
+            (Code::Cancelled, "the client broke the call off: reset")
+        );
+    }
 
     #[test]
     fn messages_are_found_however_they_are_cut() {

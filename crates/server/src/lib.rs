@@ -1,9 +1,9 @@
 //! Plans and recipes over gRPC and HTTP, dataset jobs and runs over HTTP.
 //!
-//! No logic of its own: calls are read from the wire, handed to the executor, and its answers are written back.
-//! [`Service`] is that, as one router; [`Client`] is the other end of our own gRPC service. Every request passes two
+//! The crate has no logic of its own. It decodes calls, passes them to the executor, and encodes the responses.
+//! [`Service`] does that as one router; [`Client`] is the client of our own gRPC service. Every request passes two
 //! layers: `observe` (ids, metrics, log lines, headers) and `guard` (host, site, body type, token, load). The table of
-//! routes in `api` says what each route needs.
+//! routes in `api` has the needs of each route.
 
 pub mod proto;
 mod wire;
@@ -40,14 +40,15 @@ mod allocated;
 
 pub use access::{Access, Error as TokenError, NotAScope, Scope, Token, TokenFiles, TokenRecord};
 pub use client::{
-    Client, Error as ClientError, Exporting, Got, Hearing, Many, Piece, Resolved, ServerAddress,
+    ApiRequest, Client, Error as ClientError, Many, NoticeStream, Piece, ReceivedArchive, ReceivedValue,
+    ResolvedTarget, ServerAddress, ServerEvent, ServerEvents,
 };
 pub use datasets::{DatasetSettings, Datasets};
 pub use guard::{AllowedHost, NotAHost};
 pub use metrics::MetricsPart;
 pub use observe::{RequestId, TraceContext};
 pub use plans::{CanarySettings, PlanSettings, Plans};
-pub use serve::Served;
+pub use serve::ShutdownReport;
 pub use service::{Load, Service};
 pub use settings::Settings;
 pub use tls::{Error as TlsError, Tls};

@@ -1,4 +1,4 @@
-//! Serving a Unix socket, for other commands of the same user.
+//! Serves a Unix socket, for other commands of the same user.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,14 +7,18 @@ use tokio::net::UnixListener;
 
 use crate::access::Peer;
 use crate::connections::{Activity, Connections};
-use crate::serve::{RETRY_PAUSE, Served, answer_all, builder};
+use crate::serve::{RETRY_PAUSE, ShutdownReport, answer_all, builder};
 use crate::service::Service;
 
 impl Service {
-    /// Serves the calls of gRPC on a Unix socket until `shutdown` ends; then lets the calls in flight end within the
+    /// Serves gRPC calls on a Unix socket until `shutdown` completes, then waits for the calls in flight for up to the
     /// grace period. The permissions of the socket decide who may connect. The router is built for the first
-    /// connection, so that a process without any pays nothing for it.
-    pub async fn serve_local(&self, listener: UnixListener, shutdown: impl Future<Output = ()>) -> Served {
+    /// connection, so that a process without connections does not pay for it.
+    pub async fn serve_local(
+        &self,
+        listener: UnixListener,
+        shutdown: impl Future<Output = ()>,
+    ) -> ShutdownReport {
         let shared = &self.shared;
         let clock = Arc::clone(&shared.clock);
         let builder = builder(&shared.settings).http2_only();
@@ -36,7 +40,7 @@ impl Service {
                     let (shared, own) = (Arc::clone(shared), Arc::clone(&activity));
                     connections.spawn(activity, answer_all(builder.clone(), stream, router, shared, own));
                 }
-                // Out of files, mostly: to try again at once would only burn the processor.
+                // The usual cause is that no file descriptor is free. An immediate retry would only burn CPU time.
                 Err(_) => clock.sleep_until(clock.now() + RETRY_PAUSE).await,
             }
         }

@@ -4,19 +4,22 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use anabranch_recipe::{Error, Got};
+use anabranch_recipe::{Error, FetchedValue};
+use anabranch_text::size;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 use tonic::{Code, Status};
 
+use crate::access::Caller;
 use crate::failure::Failure;
+use crate::load::SlotRefusal;
 use crate::service::Shared;
 
-/// A message has no more bytes of a value than this.
+/// The most bytes of a value in one message.
 const CHUNK: usize = 256 << 10;
 
-/// The pieces of a value, each as a message. What is in memory is there at once: no box, no wait.
+/// The pieces of a value, each as a message. A value in memory is available immediately, without a box.
 pub(crate) struct Pieces<M> {
     first: Option<M>,
     rest: Option<Rest>,
@@ -29,10 +32,11 @@ struct Rest {
 }
 
 impl<M> Pieces<M> {
-    /// All of a value, each piece as `write` has it, behind what `begin` makes of the piece in memory, if it is one.
+    /// All pieces of a value, each converted by `write`. `begin` makes the first message, from the whole value if it is
+    /// in memory.
     pub(crate) fn new(
-        mut got: Got,
-        begin: impl FnOnce(&Got, Option<Bytes>) -> Option<M>,
+        mut got: FetchedValue,
+        begin: impl FnOnce(&FetchedValue, Option<Bytes>) -> Option<M>,
         write: fn(Bytes) -> M,
     ) -> Pieces<M> {
         let whole = got.whole();
@@ -72,36 +76,54 @@ impl<M> Stream for Pieces<M> {
     }
 }
 
-/// A blob up to this size is kept in memory while it is put; a larger one is a file of the store.
+/// The size up to which a blob is in memory while it is stored. A larger one is a file of the store.
 const SMALL_BLOB: u64 = 64 << 10;
 
-/// The bytes of a blob that a client puts: no more than it may have, and a large one only when there is a place for it.
+/// The bytes of an uploaded blob. It must not exceed the size limit, and a large one needs an upload slot.
 pub(crate) fn upload<E: Into<Failure>>(
     shared: &Shared,
+    caller: &Caller,
     stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
 ) -> impl Stream<Item = Result<Bytes, Failure>> {
     let (most, uploads) = (shared.settings.blob_most, Arc::clone(&shared.uploads));
+    let client = Arc::clone(&caller.name);
     let upload = (stream.boxed(), 0_u64, None);
     stream::try_unfold(upload, move |(mut stream, len, mut place)| {
-        let uploads = Arc::clone(&uploads);
+        let (uploads, client) = (Arc::clone(&uploads), Arc::clone(&client));
         async move {
             let Some(piece) = stream.next().await else { return Ok(None) };
             let piece = piece.map_err(Into::into)?;
             let len = len.saturating_add(piece.len() as u64);
             if len > most {
-                let message = format!("a blob may have {most} bytes, this one has more");
+                let most = size::format(most);
+                let message = format!("a blob may have up to {most}, and this one has more");
                 return Err(Failure::new(Code::OutOfRange, message));
             }
             if len > SMALL_BLOB && place.is_none() {
-                // It is never closed.
-                place = uploads.acquire_owned().await.ok();
+                place = Some(uploads.enter(&client).await?);
             }
             Ok(Some((piece, (stream, len, place))))
         }
     })
 }
 
-/// A stream that the client broke off, or that is none.
+/// A large blob that gets no upload slot.
+impl From<SlotRefusal> for Failure {
+    fn from(shed: SlotRefusal) -> Failure {
+        match shed {
+            SlotRefusal::Client => Failure::new(
+                Code::ResourceExhausted,
+                "this client uploads more large blobs at a time than its share; try again later",
+            ),
+            SlotRefusal::Server => Failure::new(
+                Code::Unavailable,
+                "there was no place for another large blob in time; try again later",
+            ),
+        }
+    }
+}
+
+/// A stream that the client cancelled, or that is malformed.
 impl From<Status> for Failure {
     fn from(status: Status) -> Failure {
         Failure::new(status.code(), status.message())

@@ -1,6 +1,7 @@
-//! What goes over the wire, as the .proto files have it.
+//! The messages and services of the wire protocol, from the .proto files.
 //!
-//! Their Rust is kept in `generated`, so that a build needs no compiler for them; a test makes it again and compares.
+//! The generated code is kept in `generated`, so that a build needs no protobuf compiler. A test generates it again and
+//! compares.
 
 #[allow(
     unused_qualifications,
@@ -27,5 +28,5 @@ mod generated {
 
 pub use generated::{deriva, plans, recipes};
 
-/// The .proto files, compiled: what reflection answers from.
+/// The compiled .proto files, which the reflection service uses.
 pub const DESCRIPTORS: &[u8] = include_bytes!("generated/descriptors.bin");

@@ -1,4 +1,4 @@
-//! Serving a listener, and shutting down.
+//! Serves a listener, and shuts down.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -25,37 +25,37 @@ use crate::incoming::IncomingBody;
 use crate::service::{Service, Shared};
 use crate::settings::Settings;
 
-/// What became of the work when a server shut down.
+/// The result of a shutdown.
 #[derive(Clone, Debug)]
-pub struct Served {
-    /// What the engine says about runs.
+pub struct ShutdownReport {
+    /// The engine's report about its runs.
     pub drained: DrainReport,
-    /// Connections that were cut with calls under way.
+    /// The number of connections that were closed with calls in flight.
     pub cut: usize,
 }
 
-/// A pause when the machine cannot take another connection, and between looks whether one became idle.
+/// The pause after a failed accept, and between checks for an idle connection.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a client may take for the head of a request, to answer a ping, and to let go of a connection.
+/// The timeout of a client for sending the head of a request, answering a ping, and closing a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The most headers of a request, and bytes of its head.
+/// The most headers of a request, and the most bytes of its head.
 const HEADERS_MOST: usize = 100;
 const HEAD_MOST: usize = 64 << 10;
 
-/// Bytes that may be under way to here unread, of one call and of one connection.
+/// The HTTP/2 flow control windows, in bytes: of one call, and of one connection.
 const WINDOWS: [u32; 2] = [512 << 10, 1 << 20];
 
 impl Service {
-    /// Serves a router, the service's own or one that has more, until `shutdown` is over; then lets the calls under
-    /// way end within the grace period.
+    /// Serves a router, the service's own or one that extends it, until `shutdown` completes. Then waits for the calls
+    /// in flight for up to the grace period.
     pub async fn serve(
         &self,
         listener: TcpListener,
         router: Router,
         shutdown: impl Future<Output = ()>,
-    ) -> Served {
+    ) -> ShutdownReport {
         if let Ok(bound) = listener.local_addr() {
             self.shared.hosts.bind(bound.ip());
         }
@@ -63,7 +63,7 @@ impl Service {
         let clock = Arc::clone(&self.shared.clock);
         let builder = builder(&self.shared.settings);
         let mut connections = Connections::default();
-        // Accepted, without a place so far.
+        // An accepted connection that waits for a slot.
         let mut waiting: Option<(TcpStream, Peer)> = None;
         let mut shutdown = pin!(shutdown);
         loop {
@@ -83,7 +83,7 @@ impl Service {
                             connections.close_idle();
                         }
                     }
-                    // Out of files, mostly: to try again at once would only burn the processor.
+                    // The usual cause is that no file descriptor is free. An immediate retry would only burn CPU time.
                     Err(_) => clock.sleep_until(clock.now() + RETRY_PAUSE).await,
                 },
                 () = retry, if waiting.is_some() => connections.close_idle(),
@@ -93,7 +93,8 @@ impl Service {
         self.shut_down(connections, &*clock).await
     }
 
-    /// Not a part of `serve`, which is compiled where it is called: connections are with the optimisation of this crate.
+    /// Separate from the generic `serve`, which is compiled in the calling crate, so that connections have this crate's
+    /// optimization.
     fn take(
         &self,
         (stream, peer): (TcpStream, Peer),
@@ -109,7 +110,7 @@ impl Service {
         connections.spawn(activity, connection);
     }
 
-    pub(crate) async fn shut_down(&self, mut connections: Connections, clock: &dyn Clock) -> Served {
+    pub(crate) async fn shut_down(&self, mut connections: Connections, clock: &dyn Clock) -> ShutdownReport {
         self.shared.closing.send_replace(true);
         let grace = self.shared.settings.grace;
         let end = clock.now() + grace;
@@ -120,7 +121,7 @@ impl Service {
                 () = clock.sleep_until(end) => {}
             }
         };
-        // Builds save what is in flight before the engine refuses further work.
+        // Builds save their work in flight before the engine refuses new work.
         if let Some(datasets) = &self.shared.datasets {
             datasets.stop();
             tokio::select! {
@@ -132,7 +133,7 @@ impl Service {
         let (drained, ()) = tokio::join!(engine.drain(end.saturating_duration_since(clock.now())), closed);
         let cut = connections.len();
         connections.shutdown().await;
-        Served { drained, cut }
+        ShutdownReport { drained, cut }
     }
 }
 
@@ -156,7 +157,7 @@ pub(crate) fn builder(settings: &Settings) -> Builder<TokioExecutor> {
     builder
 }
 
-/// Serves one connection. What goes wrong with it is the client's to see; the server has nobody to tell.
+/// Serves one connection. The client sees its errors. The server does not report them.
 async fn connection(
     builder: Builder<TokioExecutor>,
     stream: TcpStream,
@@ -164,7 +165,7 @@ async fn connection(
     shared: Arc<Shared>,
     activity: Arc<Activity>,
 ) {
-    // Without it small answers wait for the client's acknowledgement of those before; it may fail on a dead socket.
+    // Otherwise small responses wait for the client's acknowledgements. The call may fail on a dead socket.
     let _ = stream.set_nodelay(true);
     let (clock, mut closing) = (Arc::clone(&shared.clock), shared.closing.subscribe());
     let late = clock.sleep_until(clock.now() + HEAD_TIMEOUT);
@@ -173,10 +174,10 @@ async fn connection(
         match tls {
             None => {
                 first_bytes(&stream, &*clock).await;
-                Some(Begun::Plain(stream))
+                Some(BegunConnection::Plain(stream))
             }
-            // What goes wrong here is mostly a client that speaks something else.
-            Some(tls) => tls.accept(stream).await.ok().map(|stream| Begun::Tls(Box::new(stream))),
+            // The usual cause of an error is a client that speaks another protocol.
+            Some(tls) => tls.accept(stream).await.ok().map(|stream| BegunConnection::Tls(Box::new(stream))),
         }
     };
     let begun = tokio::select! {
@@ -186,8 +187,8 @@ async fn connection(
     };
     match begun {
         None => {}
-        Some(Begun::Plain(stream)) => answer_all(builder, stream, router, shared, activity).await,
-        Some(Begun::Tls(stream)) => {
+        Some(BegunConnection::Plain(stream)) => answer_all(builder, stream, router, shared, activity).await,
+        Some(BegunConnection::Tls(stream)) => {
             let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             let builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
             answer_all(builder, stream, router, shared, activity).await;
@@ -195,13 +196,13 @@ async fn connection(
     }
 }
 
-/// A connection whose client has begun to speak.
-enum Begun {
+/// A connection whose client has started to send.
+enum BegunConnection {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Answers the requests of a connection until it ends, is idle for too long, or the server shuts down.
+/// Serves the requests of a connection until it ends, is idle for too long, or the server shuts down.
 pub(crate) async fn answer_all(
     builder: Builder<TokioExecutor>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -227,7 +228,7 @@ pub(crate) async fn answer_all(
     }
 }
 
-/// The answer to one request, with both bodies as parts of the call.
+/// The response to one request. Both bodies keep the call open.
 fn answer(
     router: &Router,
     request: Request<Incoming>,
@@ -246,11 +247,11 @@ fn answer(
     }
 }
 
-/// How HTTP/2 begins.
+/// The first bytes of an HTTP/2 connection.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Waits until a client has sent enough to tell which HTTP it speaks, or no more will come: the timeouts of either begin
-/// only then.
+/// Waits until the client has sent enough to recognize its HTTP version, or has stopped sending. The timeouts of either
+/// version start only then.
 async fn first_bytes(stream: &TcpStream, clock: &dyn Clock) {
     let mut bytes = [0; PREFACE.len()];
     while let Ok(len @ 1..) = stream.peek(&mut bytes).await {

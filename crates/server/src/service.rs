@@ -1,4 +1,4 @@
-//! The service: what calls need, and where they go.
+//! The service: the state that calls share, and the router.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
 use anabranch_engine::options::Class;
-use anabranch_recipe::{Draft, Error, Executor};
+use anabranch_recipe::{Draft, Executor, Status};
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
@@ -22,9 +22,9 @@ use crate::connections::Traffic;
 use crate::datasets::Datasets;
 use crate::deriva::OfDeriva;
 use crate::failure::Failure;
-use crate::guard::{Hosts, guard, is_grpc_path};
+use crate::guard::{Hosts, is_grpc_path};
 use crate::health::OfHealth;
-use crate::incoming::{Framing, Holding};
+use crate::incoming::{BodyRetention, Framing};
 use crate::load::{SlotBounds, Slots};
 use crate::metrics::{MetricsPart, RequestMetrics};
 use crate::observe::{RequestIds, observe};
@@ -34,66 +34,68 @@ use crate::proto::deriva::deriva_server::DerivaServer;
 use crate::proto::plans::plans_server::PlansServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
-use crate::runs::{EndedRun, RunDetail, RunKind, RunState, Runs};
+use crate::runs::{Rate, Runs};
 use crate::settings::Settings;
 use crate::tls::Tls;
 use crate::wire::Target;
 
-/// Recipes over gRPC and HTTP. Clones are handles to the same service.
+/// Plans, recipes, datasets and runs over gRPC and HTTP. Clones are handles to the same service.
 #[derive(Clone)]
 pub struct Service {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// How much a server has to do.
+/// The current load of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Open connections.
+    /// The number of open connections.
     pub connections: usize,
-    /// Calls that are not answered, or whose answers are not read to their end.
+    /// The number of calls that are not answered, or whose responses are not read to the end.
     pub calls: usize,
-    /// Bytes of messages and bodies whose calls are not answered yet.
+    /// The bytes of messages and bodies whose calls are not answered yet.
     pub unfinished_bytes: usize,
-    /// Blobs of more than 64 KiB that are being put.
+    /// The number of blobs of more than 64 KiB that are being uploaded.
     pub uploads: usize,
 }
 
 pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) settings: Settings,
-    /// The clock of timeouts that concern clients.
+    /// The clock of client timeouts.
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) traffic: Arc<Traffic>,
-    /// The bytes of requests that are not answered.
+    /// The byte budget of unanswered requests.
     pub(crate) budget: ByteBudget,
-    /// Each large blob on its way in is an open file.
-    pub(crate) uploads: Arc<Semaphore>,
+    /// The slots of large uploads. Each upload is an open file.
+    pub(crate) uploads: Arc<Slots>,
     /// The plans of a project, if the server has one.
     pub(crate) plans: Option<Plans>,
-    /// Who may call.
+    /// The rules of access.
     pub(crate) access: Access,
-    /// Requests that the server works on.
+    /// The slots of requests that the server works on.
     pub(crate) slots: Arc<Slots>,
-    /// Requests whose answers are not read to their end.
+    /// The slots of requests whose responses are not read to the end.
     pub(crate) open_calls: Arc<Slots>,
-    /// The certificate of the listener on TCP.
+    /// The certificate of the TCP listener.
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) request_ids: RequestIds,
     pub(crate) metrics: RequestMetrics,
-    /// Metrics of other parts.
+    /// The metrics of other crates.
     pub(crate) metrics_parts: Vec<MetricsPart>,
     pub(crate) engine_metrics: Mutex<Option<anabranch_engine::metrics::Metrics>>,
-    /// The settings that `/v1/config` shows.
+    /// The response of `/v1/config`.
     pub(crate) config: serde_json::Value,
-    /// When the service was made.
+    /// The time at which the service was created.
     pub(crate) began: Instant,
     /// The hosts that requests may name.
     pub(crate) hosts: Hosts,
-    /// True once the server shuts down.
+    /// Whether the server is shutting down.
     pub(crate) closing: watch::Sender<bool>,
-    /// An archive on its way keeps one of the store's few threads waiting for the client, so there is one at a time.
+    /// One archive at a time, because an archive occupies one of the store's few threads while it waits for the client.
     pub(crate) archives: Arc<Semaphore>,
     pub(crate) runs: Runs,
+    /// The rate of gets whose details are kept.
+    pub(crate) kept_gets: Rate,
     pub(crate) datasets: Option<Datasets>,
 }
 
@@ -104,11 +106,15 @@ impl Service {
         Service::with_clock(executor, settings, clock)
     }
 
-    /// The same, with a clock of its own for the timeouts of clients.
+    /// The same, with another clock for client timeouts.
     pub fn with_clock(executor: Executor, settings: Settings, clock: Arc<dyn Clock>) -> Service {
-        let Settings { in_flight_most, queue_most, queue_wait, open_most, .. } = settings;
+        let Settings {
+            in_flight_most, queue_most, queue_wait, open_most, uploads_most, uploads_wait, ..
+        } = settings;
         let slots = SlotBounds { most: in_flight_most, queue_most, wait: queue_wait };
         let open_calls = SlotBounds { most: open_most, queue_most: 0, wait: queue_wait };
+        // A waiting upload already holds the slot of its request.
+        let uploads = SlotBounds { most: uploads_most, queue_most: in_flight_most, wait: uploads_wait };
         let shared = Shared {
             slots: Slots::new(slots, Arc::clone(&clock)),
             open_calls: Slots::new(open_calls, Arc::clone(&clock)),
@@ -120,13 +126,14 @@ impl Service {
             config: serde_json::json!({}),
             began: clock.now(),
             budget: ByteBudget::new(settings.unfinished_most, settings.unfinished_wait, Arc::clone(&clock)),
-            uploads: Arc::new(Semaphore::new(settings.uploads_most)),
+            uploads: Slots::new(uploads, Arc::clone(&clock)),
             hosts: Hosts::new(settings.allowed_hosts.clone()),
             plans: None,
             access: Access::open(),
             traffic: Arc::default(),
             closing: watch::Sender::new(false),
             archives: Arc::new(Semaphore::new(1)),
+            kept_gets: Rate::default(),
             runs: Runs::in_memory(Arc::clone(executor.engine().pool(Class::Batch))),
             datasets: None,
             executor,
@@ -136,19 +143,19 @@ impl Service {
         Service { shared: Arc::new(shared) }
     }
 
-    /// The same service for callers with tokens; without this, everybody may do everything.
+    /// The same service with access rules. Without them, every caller may do everything.
     ///
     /// # Panics
-    /// If the service has been cloned or its router was made.
+    /// If the service has been cloned or its router has been built.
     pub fn with_access(mut self, access: Access) -> Service {
         self.setup().access = access;
         self
     }
 
-    /// The same service with a registry of runs that is kept on disk.
+    /// The same service with a given registry of runs, such as one on disk.
     ///
     /// # Panics
-    /// If the service has been cloned or its router was made.
+    /// If the service has been cloned or its router has been built.
     #[must_use]
     pub fn with_runs(mut self, runs: Runs) -> Service {
         self.setup().runs = runs;
@@ -158,7 +165,7 @@ impl Service {
     /// The same service with dataset jobs.
     ///
     /// # Panics
-    /// If the service has been cloned or its router was made.
+    /// If the service has been cloned or its router has been built.
     #[must_use]
     pub fn with_datasets(mut self, datasets: Datasets) -> Service {
         self.setup().datasets = Some(datasets);
@@ -178,7 +185,7 @@ impl Service {
     /// The same service with the plans of a project.
     ///
     /// # Panics
-    /// If the service has been cloned or its router was made.
+    /// If the service has been cloned or its router has been built.
     pub fn with_plans(mut self, plans: Plans) -> Service {
         self.setup().plans = Some(plans);
         self
@@ -187,34 +194,34 @@ impl Service {
     /// The same service with TLS on its TCP listener.
     ///
     /// # Panics
-    /// If the service has been cloned or its router was made.
+    /// If the service has been cloned or its router has been built.
     pub fn with_tls(mut self, tls: Tls) -> Service {
         self.setup().tls = Some(Arc::new(tls));
         self
     }
 
-    /// The same service with settings for `/v1/config` to show: an object of `{"value", "from"}`, without secrets.
+    /// The same service with the settings that `/v1/config` returns: an object of `{"value", "from"}`, without secrets.
     ///
     /// # Panics
-    /// If the service has been cloned or its router was made.
+    /// If the service has been cloned or its router has been built.
     pub fn with_config(mut self, config: serde_json::Value) -> Service {
         self.setup().config = config;
         self
     }
 
-    /// The parts of a service that is being set up.
+    /// The state of a service that is being set up.
     pub(crate) fn setup(&mut self) -> &mut Shared {
         Arc::get_mut(&mut self.shared).expect("a service is set up before it is used")
     }
 
-    /// How much there is to do now.
+    /// The current load.
     pub fn load(&self) -> Load {
-        let Shared { traffic, budget, uploads, settings, .. } = &*self.shared;
+        let Shared { traffic, budget, uploads, .. } = &*self.shared;
         Load {
             connections: traffic.connections.load(Ordering::Relaxed),
             calls: traffic.calls.load(Ordering::Relaxed),
             unfinished_bytes: budget.taken(),
-            uploads: settings.uploads_most - uploads.available_permits(),
+            uploads: uploads.load().0,
         }
     }
 
@@ -223,7 +230,7 @@ impl Service {
         &self.shared.executor
     }
 
-    /// All calls of gRPC and HTTP, behind the request guard.
+    /// The router of all gRPC and HTTP calls, behind the request guard.
     pub fn router(&self) -> Router {
         use CompressionEncoding::Gzip;
         let most = self.shared.settings.message_most;
@@ -265,7 +272,6 @@ impl Service {
             .merge(crate::http::routes(&self.shared))
             .merge(crate::console::routes())
             .fallback(nothing_there)
-            .layer(from_fn_with_state(Arc::clone(&self.shared), guard))
             .layer(from_fn_with_state(Arc::clone(&self.shared), observe))
     }
 }
@@ -276,7 +282,7 @@ impl std::fmt::Debug for Service {
     }
 }
 
-/// The most names of one answer: with names of 255 bytes it fits into the 4 MiB that clients of gRPC read.
+/// The most names in one response. With names of 255 bytes, it fits into the 4 MiB that gRPC clients accept.
 const NAMES_MOST: usize = 10_000;
 
 /// A page of names.
@@ -285,32 +291,32 @@ pub(crate) struct Names {
     pub(crate) next: Option<String>,
 }
 
-/// A get that takes longer is listed as a run.
-const LONG_GET: Duration = Duration::from_millis(50);
+/// The time for which a status waits for pending writes.
+const STATUS_WAIT: Duration = Duration::from_secs(1);
 
-/// The call whose message is a whole leaf.
+/// The call whose message holds a whole leaf.
 const PUT_LEAF: &str = "/deriva.Deriva/PutLeaf";
 
-/// The bytes of a message around its leaf: a field's number and length.
+/// The bytes of a message besides its leaf: the number and the length of a field.
 const LEAF_ENVELOPE: usize = 16;
 
 impl Shared {
-    /// A leaf of the largest size, as a message.
+    /// The size limit of a leaf's message.
     fn leaf_message_most(&self) -> usize {
         self.settings.leaf_most.saturating_add(LEAF_ENVELOPE)
     }
 
-    /// How long the bytes of a request stay in memory.
-    pub(crate) fn holding<B>(&self, request: &hyper::Request<B>) -> Holding {
+    /// The time for which the bytes of a request stay in memory.
+    pub(crate) fn holding<B>(&self, request: &hyper::Request<B>) -> BodyRetention {
         match request.uri().path() {
-            PUT_LEAF => Holding::Message(Framing::new(self.leaf_message_most())),
-            "/v1/blobs" => Holding::Piece,
-            path if is_grpc_path(path) => Holding::Message(Framing::new(self.settings.message_most)),
-            _ => Holding::Whole,
+            PUT_LEAF => BodyRetention::Message(Framing::new(self.leaf_message_most())),
+            "/v1/blobs" => BodyRetention::Piece,
+            path if is_grpc_path(path) => BodyRetention::Message(Framing::new(self.settings.message_most)),
+            _ => BodyRetention::Whole,
         }
     }
 
-    /// The address that a target means.
+    /// The address of a target.
     pub(crate) async fn find(&self, target: &Target) -> Result<anabranch_content::Address, Failure> {
         match target {
             Target::Address(address) => Ok(*address),
@@ -318,7 +324,7 @@ impl Shared {
         }
     }
 
-    /// The names behind `after`, at most so many, and where the next page begins if there is one.
+    /// The names after `after`, at most `most`, and the start of the next page if there is one.
     pub(crate) async fn names(&self, after: &str, most: usize) -> Result<Names, Failure> {
         let most = if most == 0 { NAMES_MOST } else { most.min(NAMES_MOST) };
         let mut names = self.executor.store().names().await?;
@@ -329,8 +335,8 @@ impl Shared {
         Ok(Names { names, next })
     }
 
-    /// Whether recipes have the parameters and as many inputs as their functions take. Functions that are not here are
-    /// the executor's to judge.
+    /// Checks that recipes have the parameters and the number of inputs that their functions take. The executor judges
+    /// unknown functions.
     pub(crate) fn check_drafts(&self, drafts: &[Draft]) -> Result<(), Failure> {
         for Draft { function, inputs, params } in drafts {
             let Some(known) = self.executor.functions().get(function) else { continue };
@@ -340,29 +346,19 @@ impl Shared {
         Ok(())
     }
 
-    /// Records a get that took long or failed as a run.
-    pub(crate) fn record_get(&self, name: &str, started: Instant, error: Option<&Error>) {
-        let duration = self.executor.engine().clock().now().saturating_duration_since(started);
-        let is_absent = matches!(error, Some(Error::NotFound { .. } | Error::NoSuchName { .. }));
-        if is_absent || (error.is_none() && duration < LONG_GET) {
-            return;
+    /// The counts of the executor and its store. Values that were returned a moment ago are counted once they are
+    /// written.
+    pub(crate) async fn status(&self) -> Status {
+        let late = self.clock.sleep_until(self.clock.now() + STATUS_WAIT);
+        tokio::select! {
+            // The counts are available even if the store cannot write.
+            _ = self.executor.store().written() => {}
+            () = late => {}
         }
-        let state = if error.is_some() { RunState::Failed } else { RunState::Complete };
-        let failures = u32::from(error.is_some());
-        let run = EndedRun {
-            kind: RunKind::Recipe,
-            name: name.into(),
-            state,
-            duration,
-            degraded: 0,
-            failures,
-            rows: None,
-        };
-        let detail = error.map(|error| RunDetail { error: Some(error.to_string()), ..RunDetail::default() });
-        self.runs.record(run, detail);
+        self.executor.status()
     }
 
-    /// A list that is not too long for one call.
+    /// Refuses a list that is too long for one call.
     pub(crate) fn check_count(&self, field: &str, count: usize) -> Result<(), Failure> {
         let most = self.settings.addresses_most;
         match count <= most {
@@ -375,7 +371,7 @@ impl Shared {
     }
 }
 
-/// What callers of no known service are told, in their own protocol.
+/// The response to calls of unknown services, in the protocol of the call.
 async fn nothing_there(request: Request) -> Response {
     let kind = request.headers().get("content-type").and_then(|kind| kind.to_str().ok());
     let path = request.uri().path();
@@ -384,6 +380,10 @@ async fn nothing_there(request: Request) -> Response {
             let failure = Failure::new(Code::Unimplemented, format!("there is no call {path} here"));
             tonic::Status::from(failure).into_http::<axum::body::Body>()
         }
-        false => Failure::new(Code::NotFound, format!("there is nothing at {path}")).into_response(),
+        false => Failure::new(
+            Code::NotFound,
+            format!("there is no route {path}; GET /openapi.json lists all routes"),
+        )
+        .into_response(),
     }
 }

@@ -1,56 +1,59 @@
-//! How much a service takes.
+//! The settings of a service.
 
 use std::time::Duration;
 
 use crate::guard::AllowedHost;
 
-/// How a service is set up. Everything that a client could make large has a bound here.
+/// The settings of a service. Every size that a client controls has a limit here.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The largest message of a gRPC call, in bytes, compressed or not. Default 16 MiB.
+    /// The size limit of a gRPC message in bytes, compressed or not. Default: 16 MiB.
     pub message_most: usize,
-    /// The largest leaf that Deriva's `PutLeaf` takes in one message, in bytes. Default 256 MiB.
+    /// The size limit of a leaf in Deriva's `PutLeaf`, which is one message, in bytes. Default: 256 MiB.
     pub leaf_most: usize,
-    /// The most bytes of a blob that is put as a stream. Default 64 GiB.
+    /// The size limit of a blob that is uploaded as a stream, in bytes. Default: 64 GiB.
     pub blob_most: u64,
-    /// The most bytes of an HTTP body that is not a blob. Default 16 MiB.
+    /// The size limit of an HTTP body that is not a blob, in bytes. Default: 16 MiB.
     pub body_most: usize,
-    /// The most memory, in bytes, that the values of such a body may take once they are parsed. Default 48 MiB.
+    /// The memory limit of the parsed values of such a body, in bytes. Default: 48 MiB.
     pub body_memory_most: usize,
-    /// The most bytes of messages and bodies whose calls are not answered yet, over all connections. Default 512 MiB.
+    /// The memory limit of all messages and bodies whose calls are not answered yet, in bytes. Default: 512 MiB.
     pub unfinished_most: usize,
-    /// How long a request waits for its share of these bytes. Default 10 seconds.
+    /// The time for which a request waits for its share of this memory. Default: 10 seconds.
     pub unfinished_wait: Duration,
-    /// The most blobs of more than 64 KiB that are put as streams at a time; more wait. Default 128.
+    /// The most concurrent uploads of blobs of more than 64 KiB. One client has at most half of them. Further ones
+    /// wait. Default: 128.
     pub uploads_most: usize,
-    /// A request that brings fewer than `stall_bytes` while the server waits for it so long is given up, and so is an
-    /// archive that its client does not read for so long. Default 20 seconds.
+    /// The time for which such an upload waits for its slot. Default: 1 minute.
+    pub uploads_wait: Duration,
+    /// The stall timeout. A request that sends fewer than `stall_bytes` in this waiting time is cancelled, and so is an
+    /// archive that its client does not read for this long. Default: 20 seconds.
     pub stall_timeout: Duration,
-    /// The fewest bytes of a request per `stall_timeout`. Default 1 KiB.
+    /// The fewest bytes of a request per `stall_timeout`. Default: 1 KiB.
     pub stall_bytes: u64,
-    /// A connection without a call for so long is closed. Default 5 minutes.
+    /// The time after which a connection without a call is closed. Default: 5 minutes.
     pub idle_timeout: Duration,
-    /// The most addresses in one call, and in one answer. Default 100,000.
+    /// The most addresses in one call, and in one response. Default: 100,000.
     pub addresses_most: usize,
-    /// How many values of one batch are got ahead. Default 16.
+    /// The number of values of one batch that are fetched ahead. Default: 16.
     pub ahead: usize,
-    /// The most connections at a time. For another one, the connection that is idle for the longest time is closed; if
-    /// none is idle, the new one waits. Default 1024.
+    /// The most concurrent connections. To accept another one, the connection that has been idle longest is closed. If
+    /// none is idle, the new one waits. Default: 1024.
     pub connections_most: usize,
-    /// The most calls at a time on one connection. Default 1024.
+    /// The most concurrent calls per connection. Default: 1024.
     pub calls_most: u32,
-    /// The most requests that the server works on at a time; one client has at most half of them. Default 2048.
+    /// The most concurrent requests. One client has at most half of them. Default: 2048.
     pub in_flight_most: usize,
-    /// The most requests that wait to be worked on; one client has at most half of them. Default 2048.
+    /// The most requests that wait for a slot. One client has at most half of them. Default: 2048.
     pub queue_most: usize,
-    /// How long a request waits to be worked on. Default 5 seconds.
+    /// The time for which a request waits for a slot. Default: 5 seconds.
     pub queue_wait: Duration,
-    /// The most requests that are not answered, or whose answers are not read to their end; one client has at most half of
-    /// them. Default 16384.
+    /// The most requests that are not answered, or whose responses are not read to the end. One client has at most half
+    /// of them. Default: 16384.
     pub open_most: usize,
-    /// How long calls under way may take once the server is told to shut down. Default 10 seconds.
+    /// The grace period for calls in flight at shutdown. Default: 10 seconds.
     pub grace: Duration,
-    /// Hosts that requests may name beside loopback and the address that the server listens on. Default none.
+    /// The hosts that requests may name besides loopback and the address of the listener. Default: none.
     pub allowed_hosts: Vec<AllowedHost>,
 }
 
@@ -65,6 +68,7 @@ impl Default for Settings {
             unfinished_most: 512 << 20,
             unfinished_wait: Duration::from_secs(10),
             uploads_most: 128,
+            uploads_wait: Duration::from_secs(60),
             stall_timeout: Duration::from_secs(20),
             stall_bytes: 1 << 10,
             idle_timeout: Duration::from_secs(300),
@@ -88,12 +92,12 @@ mod tests {
 
     use super::*;
 
-    /// Each setting has its row in the documentation, with its default.
+    /// The documentation has a row for each setting, with its default.
     #[test]
     fn the_documentation_lists_every_setting() {
         let page = include_str!("../../../docs/serving.md");
         let bytes = |bytes: usize| size::format(bytes as u64);
-        // Without `..`, so that a new setting is missed here.
+        // There is no `..`, so that a new setting does not compile here.
         let Settings {
             message_most,
             leaf_most,
@@ -103,6 +107,7 @@ mod tests {
             unfinished_most,
             unfinished_wait,
             uploads_most,
+            uploads_wait,
             stall_timeout,
             stall_bytes,
             idle_timeout,
@@ -127,6 +132,7 @@ mod tests {
             ("unfinished_most", bytes(unfinished_most)),
             ("unfinished_wait", duration::format(unfinished_wait)),
             ("uploads_most", uploads_most.to_string()),
+            ("uploads_wait", duration::format(uploads_wait)),
             ("stall_timeout", duration::format(stall_timeout)),
             ("stall_bytes", size::format(stall_bytes)),
             ("idle_timeout", duration::format(idle_timeout)),

@@ -1,4 +1,4 @@
-//! TLS: certificates that are replaced while the server runs.
+//! TLS, with certificates that can be replaced while the server runs.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig};
 use tracing::{info, warn};
 
-/// What can be wrong with certificates.
+/// Errors of certificates.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,21 +22,21 @@ pub enum Error {
     File {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// A file does not hold what it should.
+    /// A file has malformed content.
     #[error("{}: {problem}", file.display())]
     Content {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
 
-/// The certificate of a server and its key, as files.
+/// The files of a server's certificate and key.
 #[derive(Debug)]
 pub struct Tls {
     certificate: PathBuf,
@@ -51,23 +51,23 @@ struct CurrentConfig {
     looked: Option<Instant>,
 }
 
-/// The inode and time of each file: they change whenever a file is replaced.
+/// The inode and time of each file. They change whenever a file is replaced.
 type Versions = [Option<(u64, i64, i64)>; 2];
 
-/// How often the files are looked at.
+/// The interval at which the files are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The largest file that is read.
 const BYTES_MOST: u64 = 1 << 20;
 
-/// What clients may speak, the preferred one first.
+/// The protocols that clients may choose, in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 impl Tls {
     /// Reads a certificate chain and its key, both PEM.
     ///
     /// # Errors
-    /// If a file cannot be read, or the two do not belong together.
+    /// If a file cannot be read, or the key does not belong to the certificate.
     pub fn open(certificate: &Path, key: &Path) -> Result<Tls, Error> {
         let versions = versions(certificate, key);
         let config = read(certificate, key)?;
@@ -75,7 +75,7 @@ impl Tls {
         Ok(Tls { certificate: certificate.to_owned(), key: key.to_owned(), current })
     }
 
-    /// The certificate of now. Files that changed are read; if they are wrong, the certificate before stays.
+    /// The current certificate. Changed files are read again. If they are invalid, the old certificate stays.
     pub(crate) fn config(&self, clock: &dyn Clock) -> Arc<ServerConfig> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock.now();
@@ -85,7 +85,7 @@ impl Tls {
         current.looked = Some(now);
         let versions = versions(&self.certificate, &self.key);
         if versions != current.versions {
-            // Not read again before it changes again, also if it is wrong.
+            // Even an invalid file is not read again until it changes.
             current.versions = versions;
             match read(&self.certificate, &self.key) {
                 Ok(config) => {

@@ -17,7 +17,7 @@ use crate::work::{VALUE, Work, is_true};
 const RANGE: i128 = 100_000;
 
 /// A loop under way.
-pub(crate) struct Running {
+pub(crate) struct RunningLoop {
     pub(crate) target: Target,
     /// The slots of the body.
     pub(crate) own: Arc<[Slot]>,
@@ -31,7 +31,7 @@ pub(crate) struct Running {
     pub(crate) named_inside: usize,
 }
 
-impl Running {
+impl RunningLoop {
     /// The element of the round.
     pub(crate) fn element(&self) -> Option<Value> {
         self.list.get(self.rounds.checked_sub(1)?).cloned()
@@ -59,7 +59,7 @@ impl Running {
 pub(crate) struct Evaluation<'a> {
     pub(crate) inputs: Inputs<'a>,
     pub(crate) slots: &'a mut [Option<Value>],
-    pub(crate) loops: &'a [Running],
+    pub(crate) loops: &'a [RunningLoop],
     pub(crate) work: &'a mut Work,
 }
 

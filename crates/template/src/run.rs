@@ -7,7 +7,7 @@ use anabranch_value::Value;
 
 use crate::code::{Loop, Slot, Step, Target, Term};
 use crate::error::{Error, Halt, Stop, wrong};
-use crate::evaluate::{Evaluation, Running};
+use crate::evaluate::{Evaluation, RunningLoop};
 use crate::kinds::called;
 use crate::print::print;
 use crate::template::{Bounds, Template};
@@ -85,7 +85,7 @@ pub(crate) struct State {
     at: usize,
     slots: Vec<Option<Value>>,
     /// The loops under way, the innermost last.
-    loops: Vec<Running>,
+    loops: Vec<RunningLoop>,
     /// Output that is collected, the innermost last.
     captures: Vec<String>,
     work: Work,
@@ -204,7 +204,7 @@ impl State {
             other => self.work.elements(&other).map_err(at)?.into(),
         };
         self.work.name();
-        self.loops.push(Running {
+        self.loops.push(RunningLoop {
             target: rounds.target.clone(),
             own: rounds.own.clone(),
             list,
@@ -217,7 +217,7 @@ impl State {
             let mut kept = Vec::new();
             while self.next()? {
                 if is_true(&self.value(inputs, only)?) {
-                    kept.extend(self.loops.last().and_then(Running::element));
+                    kept.extend(self.loops.last().and_then(RunningLoop::element));
                 }
             }
             self.work.begin();

@@ -59,12 +59,12 @@ struct State {
     /// By time, then at random, then in order of arrival.
     agenda: BTreeMap<(Instant, u64, u64), Action>,
     arrivals: u64,
-    tasks: Vec<Option<(Boxed, Waker)>>,
+    tasks: Vec<Option<(TaskFuture, Waker)>>,
     /// Tasks to poll; the main future is [`MAIN`].
     runnable: Vec<usize>,
 }
 
-type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
+type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 const MAIN: usize = usize::MAX;
 
@@ -312,7 +312,7 @@ impl Pool for SimPool {
 struct SimTasks(Arc<World>);
 
 impl Tasks for SimTasks {
-    fn spawn(&self, future: Boxed) -> AbortOnDrop {
+    fn spawn(&self, future: TaskFuture) -> AbortOnDrop {
         let mut state = self.0.lock();
         let task = state.tasks.len();
         state.tasks.push(Some((future, self.0.waker(task))));

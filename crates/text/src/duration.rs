@@ -24,7 +24,7 @@ pub fn format(time: Duration) -> String {
         return minutes(time);
     }
     let nanos = time.as_nanos() as u64;
-    // What would be rounded to a thousand is one of the next unit.
+    // A value that would be rounded to 1000 is shown in the next unit.
     let (unit, name) = unit(time.saturating_add(time / 2_000));
     let value = nanos as f64 / unit as f64;
     let decimals = match value {

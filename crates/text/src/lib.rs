@@ -1,5 +1,5 @@
-//! Text for people: what is wrong where in a source, which name was meant, durations, sizes and counts in the units that
-//! people use, and the colours and fonts of pictures and pages.
+//! Text for people: problems with their place in a source, suggestions for misspelled names, durations, sizes and
+//! counts in human units, and the colours and fonts of pictures and pages.
 //!
 //! ```
 //! use anabranch_text::{Problem, Problems};

@@ -27,8 +27,7 @@ const MOST_EDITS: usize = 8;
 const MOST_CANDIDATES: usize = 10_000;
 
 /// The candidate closest to `word`, if one is close: for help such as "did you mean". The shorter the word, the closer
-/// it must be; a single letter is close to nothing. Takes some tens of milliseconds at the
-/// most, whatever is compared.
+/// it must be; a single letter is not close to anything. Takes at most some tens of milliseconds for any input.
 ///
 /// ```
 /// assert_eq!(anabranch_text::closest("tkae", ["country", "take"]), Some("take"));
@@ -118,7 +117,7 @@ mod tests {
         check("a1", None);
     }
 
-    /// Nobody would wait for this if all letters were compared with all.
+    /// Comparing all letters with each other would take too long.
     #[test]
     fn a_name_of_15_mb_against_1000_keys_is_close_to_nothing() {
         let keys: Vec<String> = (0..1_000).map(|number| format!("key_{number}")).collect();
@@ -127,7 +126,7 @@ mod tests {
         assert_eq!(closest("key_1x", std::iter::repeat_n(&*long, 1_000).chain(["key_1"])), Some("key_1"));
     }
 
-    /// A list of which only some are compared would give help that depends on its order.
+    /// Comparing only some of a list would make the help depend on its order.
     #[test]
     fn among_too_many_candidates_none_is_looked_for() {
         let near = |count| closest("tkae", std::iter::repeat_n("take", count));

@@ -54,8 +54,8 @@ const FONTS: [(&str, &str); 2] = [
     ("mono", "ui-monospace,SFMono-Regular,Menlo,Consolas,\"DejaVu Sans Mono\",monospace"),
 ];
 
-/// The definitions of a page. It is as light or dark as the user's system, unless `data-theme` of its root says
-/// `light` or `dark`.
+/// The definitions of a page. It is light or dark like the user's system, unless `data-theme` of its root is `light` or
+/// `dark`.
 pub fn css() -> String {
     let colours = |value: fn(&Colour) -> &str| -> String {
         COLOURS.iter().map(|colour| format!("--{}:{};", colour.name, value(colour))).collect()

@@ -1,4 +1,4 @@
-//! Text that may be a stranger's, on one line, without anything that a terminal would obey.
+//! Untrusted text on one line, without control sequences for a terminal.
 
 use std::fmt::{self, Write as _};
 
@@ -26,12 +26,12 @@ impl fmt::Display for Plain<'_> {
     }
 }
 
-/// Whether a character changes the direction of what follows: a line could look like another one.
+/// Whether a character changes the direction of the text after it, so that a line could look like another one.
 fn turns(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// How many columns of a terminal a text takes: a wide character takes two, a combining one none.
+/// The number of terminal columns of a text. A wide character takes two, a combining one none.
 pub fn columns(text: &str) -> usize {
     text.width()
 }

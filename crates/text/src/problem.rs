@@ -1,4 +1,4 @@
-//! What is wrong with an input: all of it at once, each with its place and the way out.
+//! The problems of an input: all of them at once, each with its place and advice.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,22 +10,22 @@ use crate::source::Excerpt;
 /// One thing wrong, or odd, with an input. Displayed on one line, without control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: a file, a node, a field.
+    /// The place: a file, a node, a field.
     pub place: String,
-    /// What is wrong there.
+    /// The problem.
     pub what: String,
-    /// What to do about it.
+    /// Advice.
     pub help: Option<String>,
-    /// The line of the source that it is about, if there is one.
+    /// The line of the source, if there is one.
     pub excerpt: Option<Box<Excerpt>>,
 }
 
 /// Everything found wrong with an input. Warnings alone do not refuse it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
-    /// What must be mended.
+    /// Problems that must be fixed.
     pub errors: Vec<Problem>,
-    /// What runs, though hardly as meant.
+    /// Problems of an input that works, but probably not as intended.
     pub warnings: Vec<Problem>,
 }
 
@@ -42,7 +42,7 @@ impl Problem {
         Problem { excerpt: Some(Box::new(excerpt)), ..Problem::new(place, what) }
     }
 
-    /// With a way out.
+    /// Adds advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Problem {
         self.help = Some(help.into());
@@ -60,8 +60,8 @@ impl Problem {
     }
 }
 
-/// Who has more errors than this mends them first: "did you mean" is looked for no longer. Comparing names takes time,
-/// and a stranger's input decides how many there are.
+/// The most "did you mean" suggestions. Further errors have none, because comparing names takes time, and an untrusted
+/// input decides how many there are.
 const MOST_SUGGESTIONS: usize = 50;
 
 impl Problems {

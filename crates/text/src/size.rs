@@ -14,7 +14,7 @@ pub fn format(bytes: u64) -> String {
     let mut scaled = bytes as f64 / 1024.0;
     let mut units = ["KiB", "MiB", "GiB", "TiB"].into_iter();
     let mut unit = units.next();
-    // What would be rounded to 1024.0 is one of the next unit.
+    // A value that would be rounded to 1024.0 is shown in the next unit.
     while scaled >= 1023.95
         && let Some(next) = units.next()
     {
@@ -53,7 +53,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     })
 }
 
-/// So many units, not all of them whole, as whole bytes.
+/// Converts a fractional number of units to bytes.
 fn part(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.')?;
     let whole: u64 = whole.parse().ok()?;

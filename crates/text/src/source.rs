@@ -30,15 +30,15 @@ pub struct Excerpt {
     pub line: usize,
     /// The character that the part begins at, from 1.
     pub column: usize,
-    /// How many characters of the line the part has, at least 1.
+    /// The number of characters of the part within the line, at least 1.
     pub width: usize,
-    /// What is shown of the line: a long one is cut.
+    /// The shown part of the line. A long line is cut.
     shown: String,
-    /// Columns of a terminal to the left of the mark, and under it.
+    /// The terminal columns to the left of the mark, and under it.
     mark: (usize, usize),
 }
 
-/// The most columns of a line that are shown. Where a line is cut, `BEFORE / 2` of them are left of the mark.
+/// The most columns of a line that are shown. If a line is cut, `BEFORE / 2` of them are left of the mark.
 const SHOWN: usize = 100;
 const BEFORE: usize = 60;
 
@@ -69,7 +69,7 @@ impl Excerpt {
     }
 }
 
-/// As much of a long text as can be shown.
+/// The beginning of a text that is too long to show.
 fn first(text: &str) -> &str {
     text.char_indices().nth(SHOWN).map_or(text, |(end, _)| &text[..end])
 }

@@ -29,7 +29,7 @@ struct Calls {
 type Prompt = fn(&[&str]) -> String;
 
 /// A column that is computed from its row.
-struct Computed {
+struct ComputedColumn {
     contract: Contract,
     cell: fn(u64, &[Value]) -> String,
 }
@@ -42,7 +42,7 @@ pub(super) fn run(job: &Job) -> io::Result<u64> {
         let model = model(&engine, job)?;
         let mut dataset = Dataset::new("bench", &engine);
         dataset.run_options().buffer_size = job.rows;
-        let computed = |name: &str, reads: &[&str], cell| Computed {
+        let computed = |name: &str, reads: &[&str], cell| ComputedColumn {
             contract: contract(name, reads, Grain::Cell),
             cell,
         };
@@ -108,7 +108,7 @@ impl Generator for Calls {
     }
 }
 
-impl Generator for Computed {
+impl Generator for ComputedColumn {
     fn contract(&self) -> &Contract {
         &self.contract
     }

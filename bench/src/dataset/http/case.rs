@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::child::{self, Job, Served, Server, Work, this_program};
+use super::child::{self, Job, Server, ServerCounts, Work, this_program};
 use super::designer::Designer;
 use super::recipe::{self, CALLS_PER_ROW};
 use crate::content::callers::median;
@@ -93,7 +93,7 @@ pub(super) struct Ground {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) work: Work,
-    pub(super) served: Served,
+    pub(super) served: ServerCounts,
     pub(super) calls: u64,
 }
 

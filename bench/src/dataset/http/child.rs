@@ -129,7 +129,7 @@ pub(super) struct Server {
 
 /// The server's counts of one turn.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Served {
+pub(super) struct ServerCounts {
     pub(super) calls: u64,
     pub(super) refused: u64,
     pub(super) connections: u64,
@@ -153,11 +153,11 @@ impl Server {
         self.ask("POST /reset", &script.to_string()).map(|_| ())
     }
 
-    pub(super) fn stats(&self) -> io::Result<Served> {
+    pub(super) fn stats(&self) -> io::Result<ServerCounts> {
         let text = self.ask("GET /stats", "")?;
         let value: Value = serde_json::from_str(&text)?;
         let count = |name: &str| value[name].as_u64().unwrap_or(0);
-        Ok(Served {
+        Ok(ServerCounts {
             calls: count("calls"),
             refused: count("refused"),
             connections: count("connections"),

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use anabranch_dataset::post::Post;
-use anabranch_dataset::{BuildOptions, Dataset, JournalPlace, Loaded, ModelSource, Sources};
+use anabranch_dataset::{BuildOptions, Dataset, JournalPlace, LoadedConfig, ModelSource, Sources};
 use anabranch_engine::{Config, Engine};
 use anabranch_model::{HttpClient, HttpSettings};
 
@@ -14,7 +14,7 @@ use super::child::Job;
 pub(super) fn run(job: &Job, journal: JournalPlace) -> io::Result<u64> {
     let sources =
         Sources { config: job.config_file(), models: Some(job.providers_file()), ..Sources::default() };
-    let loaded = Loaded::read(&sources).map_err(io::Error::other)?;
+    let loaded = LoadedConfig::read(&sources).map_err(io::Error::other)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let engine = Engine::new(&Config::default()).map_err(io::Error::other)?;

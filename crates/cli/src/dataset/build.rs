@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anabranch_dataset::{BuildOptions, BuildReport, Error, JournalPlace, Loaded, StopReason};
+use anabranch_dataset::{BuildOptions, BuildReport, Error, JournalPlace, LoadedConfig, StopReason};
 use anabranch_dataset_inspect::BuiltFrom;
 use anabranch_dataset_inspect::live::stopping_event;
 use anabranch_engine::clock::{Clock as _, SystemClock};
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::signals::Signals;
 use crate::{out, wait};
 
-/// The help's last part.
+/// The end of the help text.
 pub(super) const HELP: &str = "\
 The folder gets Parquet files of one row group each (parquet-files/), the failed cells
 (errors.parquet, errors.jsonl), metadata.json, status.json, a copy of the configuration, and the
@@ -88,10 +88,10 @@ pub(super) struct ContinueOptions {
     journal: Option<PathBuf>,
 }
 
-/// How a build ended.
+/// The end of a build.
 enum End {
     Built(Box<Result<BuildReport, Error>>),
-    /// At once, with calls in flight.
+    /// The build was aborted, with calls in flight.
     Dropped,
 }
 
@@ -113,7 +113,7 @@ impl Build {
         wait::on(&runtime()?, Box::pin(self.build(loaded, rows)))
     }
 
-    async fn build(&self, loaded: Loaded, rows: u64) -> Result<(), Failure> {
+    async fn build(&self, loaded: LoadedConfig, rows: u64) -> Result<(), Failure> {
         let engine = engine()?;
         let dataset = self.generated.dataset(&loaded, &engine)?;
         let mut signals = Signals::listen()?;
@@ -154,7 +154,7 @@ impl Build {
         Err(Failure::Reported)
     }
 
-    /// Notes in the folder what the build is made from, for `dataset why`.
+    /// Records the sources of the build in the folder, for `dataset why`.
     #[allow(
         clippy::disallowed_methods,
         reason = "a note of when the build began, beside those of the journal"
@@ -169,7 +169,8 @@ impl Build {
             JournalPlace::Folder(path) => Some(path),
         };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        // The replies of a build that is continued are its own.
+        // A continued build keeps the start of the earlier one, so that the replies recorded since then count as its
+        // own.
         let before = if self.continued.replace { None } else { BuiltFrom::read(&self.out)? };
         let built = BuiltFrom {
             journal: journal.map(std::path::absolute).transpose().map_err(cannot)?,
@@ -180,7 +181,7 @@ impl Build {
         Ok(built.write(&self.out)?)
     }
 
-    /// Runs a build, shows how far it is, and stops it when a signal says so.
+    /// Runs a build, shows its progress, and stops it on a signal.
     async fn until_end(
         &self,
         build: &anabranch_dataset::Build,
@@ -216,7 +217,7 @@ impl Build {
 
     fn summary<'a>(
         &'a self,
-        loaded: &'a Loaded,
+        loaded: &'a LoadedConfig,
         rows: u64,
         build: &anabranch_dataset::Build,
     ) -> BuildSummary<'a> {
@@ -254,7 +255,7 @@ impl Build {
         }
     }
 
-    /// Tells what is on disk of a build that did not end, and how to go on.
+    /// Reports the state on disk of an unfinished build, and how to continue it.
     fn unfinished(
         &self,
         summary: &BuildSummary<'_>,
@@ -269,7 +270,7 @@ impl Build {
     }
 }
 
-/// The report of a build that could not make its own.
+/// The report of a build that did not return one, from its counters.
 fn counted(build: &anabranch_dataset::Build, resumed: u64, stopped: Option<StopReason>) -> BuildReport {
     let snapshot = build.progress().snapshot();
     BuildReport {

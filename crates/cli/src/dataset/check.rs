@@ -1,6 +1,6 @@
 //! `anabranch dataset check`.
 
-use anabranch_dataset::Loaded;
+use anabranch_dataset::LoadedConfig;
 use anabranch_dataset::config::{
     Column, ColumnKind, LlmOutput, OnRowError, SampleSize, SeedSource, SortKey, StepConfig,
 };
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
 
-/// The help's last part.
+/// The end of the help text.
 pub(super) const HELP: &str = "\
 Every problem has its place, FILE:LINE:COLUMN, and all are reported at once. Nothing is generated,
 no model is called; the seed is opened. An alias without a model is not an error here: `build` can
@@ -56,8 +56,8 @@ impl Check {
     }
 }
 
-/// The columns, each behind those that it reads.
-fn columns(loaded: &Loaded) -> Table {
+/// The columns, each after those that it reads.
+fn columns(loaded: &LoadedConfig) -> Table {
     let config = &loaded.config;
     let dependencies = config.dependencies();
     let mut table = Table::new(["column", "kind", "reads", "model", "remarks"]);
@@ -75,7 +75,7 @@ fn columns(loaded: &Loaded) -> Table {
     table
 }
 
-/// The kind of a column, as the configuration has it.
+/// The kind of a column, in the words of the configuration.
 pub(super) fn kind(column: &Column) -> &'static str {
     match &column.kind {
         ColumnKind::Sampler(_) => "sampler",
@@ -113,8 +113,8 @@ fn remarks(column: &Column) -> String {
     remarks.join("; ")
 }
 
-/// The stages with their steps, if rows do more than be generated.
-fn stages(loaded: &Loaded) -> String {
+/// The stages with their steps; empty if the rows are only generated.
+fn stages(loaded: &LoadedConfig) -> String {
     let stages = &loaded.config.stages;
     let mut text = String::new();
     for (stage, number) in stages.iter().zip(1..) {
@@ -140,7 +140,7 @@ fn stages(loaded: &Loaded) -> String {
     text
 }
 
-/// A step in words.
+/// The description of a step.
 fn step(step: &StepConfig) -> String {
     match step {
         StepConfig::Filter { when } => format!("then filter: {}", when.source),
@@ -157,7 +157,7 @@ fn step(step: &StepConfig) -> String {
     }
 }
 
-fn seed(loaded: &Loaded) -> String {
+fn seed(loaded: &LoadedConfig) -> String {
     let (Some(seed), Some(rows)) = (&loaded.config.seed, loaded.seed_row_count()) else {
         return String::new();
     };
@@ -168,7 +168,7 @@ fn seed(loaded: &Loaded) -> String {
     format!("seed: {}, {}: {names}\n", path.display(), count(rows, "row"))
 }
 
-fn models(loaded: &Loaded) -> String {
+fn models(loaded: &LoadedConfig) -> String {
     let config = &loaded.config;
     let mut text = String::new();
     for alias in aliases(loaded) {

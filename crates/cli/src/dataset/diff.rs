@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
 
-/// The help's last part.
+/// The end of the help text.
 pub(super) const HELP: &str = "\
 Rows are the same row if they have the same stable number, whatever their order and row groups; rows
 that a processor added have none and are compared in their order. Settings, inputs and models that

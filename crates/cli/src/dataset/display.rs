@@ -1,4 +1,4 @@
-//! Shows how far a build is: in place on a terminal, as lines in a log, or as events.
+//! Shows the progress of a build: in place on a terminal, as lines in a log, or as events.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::failure::Failure;
 use crate::out;
 use anabranch_dataset_inspect::live::Pace;
 
-/// The size of a terminal that does not tell its own.
+/// The size that is assumed if the terminal does not report its own.
 const USUAL: (usize, usize) = (80, 24);
 
-/// Where progress is shown.
+/// The way in which progress is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Lines on stderr that are drawn again and again.
+    /// Lines on stderr that are redrawn in place.
     Terminal,
     /// One line on stderr every few seconds.
     Log,
@@ -25,16 +25,16 @@ enum Place {
     Events,
 }
 
-/// Shows how far a build is. Lines on a terminal are cleared when it is dropped.
+/// Shows the progress of a build. On a terminal, its lines are cleared on drop.
 pub(super) struct Display {
     place: Place,
     pace: Pace,
-    /// Lines that are on the terminal.
+    /// The number of lines on the terminal.
     drawn: usize,
 }
 
 impl Display {
-    /// Progress of a build that begins now.
+    /// The progress of a build that begins now.
     pub(super) fn new(build: &Build, config: &Config, as_events: bool) -> Display {
         let place = match as_events {
             true => Place::Events,
@@ -44,7 +44,7 @@ impl Display {
         Display { place, pace: Pace::new(build, SystemClock.now()).with_labels(config), drawn: 0 }
     }
 
-    /// The time between two updates.
+    /// The interval of updates.
     pub(super) fn every(&self) -> Duration {
         match self.place {
             Place::Terminal => Duration::from_millis(100),
@@ -53,7 +53,7 @@ impl Display {
         }
     }
 
-    /// Shows how far the build is now.
+    /// Shows the current progress of the build.
     pub(super) fn update(&mut self, build: &Build) -> Result<(), Failure> {
         self.pace.read(build, SystemClock.now());
         match self.place {
@@ -64,14 +64,14 @@ impl Display {
         Ok(())
     }
 
-    /// Says something above the progress.
+    /// Writes a message above the progress.
     pub(super) fn note(&mut self, text: &str) {
         write(&self.home());
         self.drawn = 0;
         out::note(text);
     }
 
-    /// Takes the last counters, and clears the terminal.
+    /// Reads the last counters, and clears the terminal.
     pub(super) fn end(mut self, build: &Build) -> Result<Duration, Failure> {
         self.pace.read(build, SystemClock.now());
         if self.place == Place::Events {
@@ -85,7 +85,7 @@ impl Display {
             .ok()
             .filter(|size| size.ws_col > 0 && size.ws_row > 0);
         let (width, height) = size.map_or(USUAL, |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
-        // A line that is too long would take two, and the next drawing would begin in the wrong place.
+        // A line that is too long would wrap, and the next drawing would begin in the wrong place.
         let cut =
             |line: &String| Plain(line).to_string().chars().take(width.saturating_sub(1)).collect::<String>();
         let lines: Vec<String> = self.pace.lines(height.saturating_sub(1)).iter().map(cut).collect();
@@ -94,7 +94,7 @@ impl Display {
         write(&text);
     }
 
-    /// Moves to where the drawing began, and clears it.
+    /// The escape sequence that moves to the start of the drawing and clears it.
     fn home(&self) -> String {
         match self.drawn {
             0 => String::new(),
@@ -109,7 +109,7 @@ impl Drop for Display {
     }
 }
 
-/// Nothing is lost when the terminal is gone.
+/// Errors are ignored, because progress is not data.
 fn write(text: &str) {
     let mut stderr = io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());

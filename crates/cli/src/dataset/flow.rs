@@ -1,6 +1,6 @@
-//! Flags about the flow of a build: sizes, calls in flight, retries and the early stop. Each is a run option as well.
+//! Flags about the flow of a build: sizes, calls in flight, retries and the early stop. Each is also a run option.
 
-use anabranch_dataset::{Config, Loaded};
+use anabranch_dataset::{Config, LoadedConfig};
 use anabranch_text::quote;
 use clap::Args;
 
@@ -8,7 +8,7 @@ use super::sources::aliases;
 use crate::failure::Failure;
 use crate::out;
 
-/// The fewest calls that an error rate is taken over.
+/// The fewest calls for an error rate.
 const FEWEST_CALLS: u32 = 50;
 
 /// Flags about the flow of a build.
@@ -48,7 +48,7 @@ pub(super) struct FlowOptions {
     no_early_stop: bool,
 }
 
-/// The calls in flight of one alias, or of all.
+/// The limit of calls in flight of one alias, or of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parallel {
     alias: Option<String>,
@@ -56,8 +56,8 @@ struct Parallel {
 }
 
 impl FlowOptions {
-    /// Puts the flags over the run options of the configuration.
-    pub(super) fn apply(&self, loaded: &mut Loaded) -> Result<(), Failure> {
+    /// Overrides the run options of the configuration by the flags.
+    pub(super) fn apply(&self, loaded: &mut LoadedConfig) -> Result<(), Failure> {
         let run = &mut loaded.config.run;
         run.buffer_size = self.buffer_size.unwrap_or(run.buffer_size);
         run.max_concurrent_row_groups = self.row_groups.map_or(run.max_concurrent_row_groups, usize::from);
@@ -76,7 +76,7 @@ impl FlowOptions {
     }
 }
 
-fn set_parallel(Parallel { alias, calls }: &Parallel, loaded: &mut Loaded) -> Result<(), Failure> {
+fn set_parallel(Parallel { alias, calls }: &Parallel, loaded: &mut LoadedConfig) -> Result<(), Failure> {
     if let Some(alias) = alias {
         let mut known = aliases(loaded);
         known.extend(loaded.config.models.iter().map(|model| model.alias.as_str()));
@@ -105,7 +105,7 @@ fn set_parallel(Parallel { alias, calls }: &Parallel, loaded: &mut Loaded) -> Re
     Ok(())
 }
 
-/// The aliases, of all or this one, that have no model: the demo model answers for them.
+/// The aliases, all or only this one, that have no model. The demo model replaces it.
 fn without_settings(config: &Config, alias: Option<&str>) -> Vec<String> {
     let missing = config.aliases_without_model().into_iter();
     missing.filter(|missing| alias.is_none_or(|alias| alias == *missing)).map(str::to_owned).collect()

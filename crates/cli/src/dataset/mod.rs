@@ -11,6 +11,8 @@ mod budget;
 mod unbuilt;
 mod build;
 mod plan;
+mod remote_display;
+mod submit;
 mod status;
 mod report_text;
 mod report_command;
@@ -46,6 +48,9 @@ pub(crate) enum Verb {
     /// Says what a build would cost, and makes no call: calls, tokens, money and time, by column.
     #[command(after_help = plan::HELP)]
     Plan(Box<plan::Plan>),
+    /// Has a server build a dataset: says its id, and waits for its end if you like.
+    #[command(after_help = submit::HELP)]
+    Submit(Box<submit::Submit>),
     /// Shows the state of a build: how far it is, what it spent, and how to go on.
     #[command(after_help = status::HELP)]
     Status(status::Status),
@@ -73,6 +78,7 @@ impl Verb {
             Verb::Preview(preview) => preview.run(),
             Verb::Build(build) => build.run(),
             Verb::Plan(plan) => plan.run(),
+            Verb::Submit(submit) => submit.run(),
             Verb::Status(status) => status.run(),
             Verb::Report(report) => report.run(),
             Verb::Diff(diff) => diff.run(),

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::fresh::{is_there, missing, write};
 use crate::out;
 
-/// The help's last part.
+/// The end of the help text.
 pub(super) const HELP: &str = "\
 It writes NAME.yaml, and models.yaml if there is none. No file is ever replaced.
 

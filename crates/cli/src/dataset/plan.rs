@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anabranch_dataset::{BuildOptions, BuildPlan, ColumnPlan, Loaded, PlanCheck, Totals};
+use anabranch_dataset::{BuildOptions, BuildPlan, ColumnPlan, LoadedConfig, PlanCheck, Totals};
 use anabranch_text::{duration, money};
 use clap::Args;
 
@@ -16,7 +16,7 @@ use crate::table::Table;
 use crate::{out, wait};
 use anabranch_dataset_inspect::grouped;
 
-/// The help's last part.
+/// The end of the help text.
 pub(super) const HELP: &str = "\
 A dry run of the build: cells whose replies the journal has get their true values, and everything
 that depends on them is followed. No model is asked, no server is contacted, no row is written.
@@ -67,7 +67,7 @@ impl Plan {
         wait::on(&runtime()?, Box::pin(self.plan(loaded)))
     }
 
-    async fn plan(&self, loaded: Loaded) -> Result<(), Failure> {
+    async fn plan(&self, loaded: LoadedConfig) -> Result<(), Failure> {
         let engine = engine()?;
         let dataset = self.generated.dry_dataset(&loaded, &engine)?;
         let options = BuildOptions {
@@ -93,7 +93,7 @@ impl Plan {
         }
     }
 
-    fn text(&self, loaded: &Loaded, plan: &BuildPlan) -> String {
+    fn text(&self, loaded: &LoadedConfig, plan: &BuildPlan) -> String {
         let out = self.out.display();
         let mut text = format!("{}: a plan of {} rows in {out}\n", loaded.config.name, grouped(plan.rows));
         if plan.is_complete {
@@ -151,7 +151,7 @@ fn columns(plan: &BuildPlan) -> Table {
     table
 }
 
-/// "41,203 calls, about 18.2 M tokens, $312.40, 38m".
+/// Formats totals: "41,203 calls, about 18.2 M tokens, $312.40, 38m".
 fn spent(totals: &Totals) -> String {
     let calls = match totals.calls {
         1 => "1 call".to_owned(),
@@ -162,7 +162,7 @@ fn spent(totals: &Totals) -> String {
     format!("{calls}, about {tokens} tokens, {cost}, {}", time(totals.seconds))
 }
 
-/// A number in three digits or so.
+/// A number in about three digits.
 fn short(number: u64) -> String {
     match number {
         0..10_000 => grouped(number),
@@ -179,7 +179,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// A plan beside the build that it was made for.
+/// A table that compares a plan with the build that it was made for.
 pub(super) fn checked(check: &PlanCheck) -> Table {
     let mut table = Table::new(["", "calls", "tokens in", "tokens out", "cost", "time"]);
     for (name, totals) in [("estimated", &check.estimated), ("actual", &check.actual)] {

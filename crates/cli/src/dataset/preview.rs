@@ -9,7 +9,7 @@ use super::sources::{GenerateOptions, aliases, engine, runtime};
 use crate::failure::Failure;
 use crate::{out, serve, wait};
 
-/// The help's last part.
+/// The end of the help text.
 pub(super) const HELP: &str = "\
 A preview generates its rows as a build does, in one row group, and writes no file. The same seed
 gives the rows that a build starts with.
@@ -42,7 +42,7 @@ impl Preview {
         wait::on(&runtime()?, Box::pin(self.show(loaded)))
     }
 
-    async fn show(&self, loaded: anabranch_dataset::Loaded) -> Result<(), Failure> {
+    async fn show(&self, loaded: anabranch_dataset::LoadedConfig) -> Result<(), Failure> {
         let engine = engine()?;
         let stopped = serve::stopped()?;
         let build = self.generated.dataset(&loaded, &engine)?.preview(self.rows)?;

@@ -6,24 +6,24 @@ use anabranch_dataset::processor::Table;
 use anabranch_text::{Plain, columns, count};
 use anabranch_value::{Map, Value};
 
-/// The width of records if stdout is not a terminal, and the least.
+/// The width of records if stdout is not a terminal, which is also the maximum, and the minimum.
 const WIDTH: usize = 100;
 const NARROW: usize = 40;
 /// The most lines of one text, and the most items of one list.
 const MOST_LINES: usize = 40;
 const MOST_ITEMS: usize = 20;
-/// Values that are nested deeper are written as JSON.
+/// Values that are nested deeper are shown as JSON.
 const DEEPEST: usize = 8;
 const STEP: usize = 2;
 
-/// Writes rows as readable records of some width.
+/// Formats rows as readable records of a given width.
 pub(crate) struct Records {
     width: usize,
     text: String,
 }
 
 impl Records {
-    /// Records as wide as the terminal that stdout is, within bounds.
+    /// Records as wide as the terminal of stdout, within limits.
     pub(crate) fn for_stdout() -> Records {
         let size =
             io::stdout().is_terminal().then(|| rustix::termios::tcgetwinsize(io::stdout()).ok()).flatten();
@@ -36,7 +36,7 @@ impl Records {
         Records { width, text: String::new() }
     }
 
-    /// Adds a row, with the columns that a build writes apart.
+    /// Adds a row, with the columns that a build writes to other files.
     pub(crate) fn row(&mut self, table: &Table, apart: Option<&Table>, row: usize) {
         self.begin(table.ids[row].map(|id| id.to_string()).as_deref());
         for column in &table.columns {
@@ -47,7 +47,7 @@ impl Records {
         }
     }
 
-    /// Adds a row of a name.
+    /// Adds a row with a name.
     pub(crate) fn named_row(&mut self, name: Option<&str>, row: &Map) {
         self.begin(name);
         row.iter().for_each(|(column, value)| self.field(STEP, column, value, 0));
@@ -96,7 +96,7 @@ impl Records {
         }
     }
 
-    /// A list of small values, on as many lines as it takes to show some.
+    /// Adds a list of small values, on several lines if needed.
     fn named_list(&mut self, indent: usize, name: &str, list: &[Value]) {
         let shown: Vec<String> = list.iter().take(MOST_ITEMS).map(Value::to_json).collect();
         let more = match list.len() > MOST_ITEMS {
@@ -106,7 +106,7 @@ impl Records {
         self.named_text(indent, name, &format!("[{}{more}]", shown.join(", ")));
     }
 
-    /// A text: behind its name if it is one line, below it if it is several.
+    /// Adds a text: on the line of its name if it is one line, below it otherwise.
     fn named_text(&mut self, indent: usize, name: &str, text: &str) {
         let room = self.width.saturating_sub(indent + STEP).max(NARROW / 2);
         let mut lines = Vec::new();
@@ -138,7 +138,7 @@ fn is_large(value: &Value) -> bool {
     }
 }
 
-/// Breaks a line at spaces, or within a word that is longer than a line. Leading spaces stay: code has them.
+/// Breaks a line at spaces, or inside a word that is longer than a line. Leading spaces stay, because code needs them.
 fn wrap(line: &str, room: usize, lines: &mut Vec<String>) {
     let mut rest = line;
     while columns(rest) > room {

@@ -14,23 +14,23 @@ use serde_json::Value;
 use super::plan::checked;
 use crate::table::Table;
 
-/// Facts about a build that its report shows beside the counts.
+/// The facts about a build that its report shows besides the counts.
 pub(super) struct BuildSummary<'a> {
     pub(super) name: &'a str,
-    /// Rows that were asked for.
+    /// The requested number of rows.
     pub(super) rows: u64,
     pub(super) out: &'a Path,
     pub(super) seed: u64,
     pub(super) elapsed: Duration,
-    /// The demo model answered.
+    /// Whether the demo model answered.
     pub(super) demo: bool,
-    /// An earlier build had left nothing to do.
+    /// Whether an earlier build had already completed it.
     pub(super) was_complete: bool,
     /// The journal's folder.
     pub(super) journal: Option<PathBuf>,
 }
 
-/// A failed cell in one line.
+/// Describes a failed cell in one line.
 pub(super) fn error_line(error: &RowError) -> String {
     let RowError { row, column, class, attempts, message, kept } = error;
     let tries = if *attempts > 1 { format!(" after {attempts} tries") } else { String::new() };
@@ -57,7 +57,7 @@ impl BuildSummary<'_> {
     /// The report for people.
     pub(super) fn text(&self, report: &BuildReport) -> String {
         let BuildSummary { name, rows, out, seed, elapsed, demo, .. } = self;
-        // Rows that are asked for are those of the first stage.
+        // The requested number of rows is that of the first stage.
         let asked = if report.stages.len() > 1 { String::new() } else { format!(" of {}", grouped(*rows)) };
         let (there, elapsed) = (grouped(report.rows), duration::format(*elapsed));
         let mut text = format!("{name}: {there}{asked} rows, seed {seed}, in {elapsed}\n");
@@ -97,7 +97,7 @@ impl BuildSummary<'_> {
         text
     }
 
-    /// The part that an earlier build had done.
+    /// Describes the part that an earlier build had done.
     fn continued(&self, report: &BuildReport) -> String {
         if self.was_complete {
             return "  complete already: nothing was left to do, no call was made\n".to_owned();
@@ -117,7 +117,7 @@ impl BuildSummary<'_> {
         format!("  continued: {rows} on disk, {replies} came from the journal\n")
     }
 
-    /// Why the build ended early, what is on disk, and how to go on.
+    /// Describes why the build ended early, the state on disk, and how to continue.
     pub(super) fn unfinished(&self, ending: &str, report: &BuildReport) -> String {
         let mut text = format!("{ending} after {}", duration::format(self.elapsed));
         if let Some(StopReason::ErrorRate(ErrorRate { model, calls, failed, class, message })) =
@@ -178,7 +178,7 @@ impl BuildSummary<'_> {
         table
     }
 
-    /// The part of this run in the spend of a build that was continued.
+    /// The share of this run in the spend of a continued build.
     fn this_run(report: &BuildReport) -> String {
         let calls = |models: &BTreeMap<String, ModelMetadata>| -> u64 {
             models.values().map(|used| used.calls).sum()
@@ -189,7 +189,7 @@ impl BuildSummary<'_> {
         }
     }
 
-    /// The event that begins a build.
+    /// The event at the start of a build.
     pub(super) fn start_json(&self, columns: &[String]) -> Value {
         let mut event = live::start_event(self.name, self.rows, self.seed, self.demo, columns);
         event["out"] = self.out.display().to_string().into();
@@ -201,13 +201,13 @@ impl BuildSummary<'_> {
         live::errors_event(report, self.out)
     }
 
-    /// The event that ends a build.
+    /// The event at the end of a build.
     pub(super) fn end_json(&self, status: &str, report: &BuildReport) -> Value {
         live::end_event(status, report, self.was_complete, self.elapsed)
     }
 }
 
-/// The way of rows through stages and steps, if it is not plain.
+/// The number of rows after each stage and step; empty for a single stage without steps and rejections.
 pub(super) fn stages_text(stages: &[StageReport]) -> String {
     let is_plain = |stage: &StageReport| stage.rejected + stage.surplus == 0 && stage.steps.is_empty();
     if stages.len() < 2 && stages.iter().all(is_plain) {

@@ -4,14 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anabranch_dataset::output::FileError;
-use anabranch_dataset_inspect::Report as Found;
+use anabranch_dataset_inspect::Report as DatasetReport;
 use clap::Args;
 
 use super::report_text;
 use crate::failure::Failure;
 use crate::out;
 
-/// The help's last part.
+/// The end of the help text.
 pub(super) const HELP: &str = "\
 The rows are read once, in bounded memory; figures of many rows that are estimates say so. A build
 that runs is not disturbed: its report is about the row groups on disk.
@@ -42,7 +42,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let found = Found::read(&self.folder).map_err(|error| unread(&self.folder, error))?;
+        let found = DatasetReport::read(&self.folder).map_err(|error| unread(&self.folder, error))?;
         if let Some(to) = self.html {
             return match to {
                 Some(to) if to == Path::new("-") => out::data(&found.html()),
@@ -59,13 +59,13 @@ impl Report {
     }
 }
 
-fn write(path: &Path, found: &Found) -> Result<(), Failure> {
+fn write(path: &Path, found: &DatasetReport) -> Result<(), Failure> {
     out::file(path, &found.html())?;
     out::note(&format!("wrote {}", path.display()));
     Ok(())
 }
 
-/// Why a folder could not be read as a dataset.
+/// The failure of reading a folder as a dataset.
 pub(super) fn unread(folder: &Path, error: FileError) -> Failure {
     let is_missing = matches!(error.cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     if !is_missing {

@@ -1,11 +1,11 @@
-//! The report about a dataset, as text.
+//! The report about a dataset as text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use anabranch_dataset_inspect::{
-    ColumnStats, Distribution, Estimated, Measure, Report, Sample, Section, Spent, grouped, money, percent,
-    short,
+    BuildSpend, ColumnStats, Distribution, Measure, PlanComparison, Report, Sample, Section, grouped, money,
+    percent, short,
 };
 use anabranch_text::{Plain, columns, count, duration};
 use anabranch_value::Value;
@@ -13,9 +13,9 @@ use anabranch_value::Value;
 use super::record::Records;
 use crate::table::Table;
 
-/// Rows that are shown.
+/// The number of rows that are shown.
 const SAMPLES: usize = 2;
-/// Frequent values that are shown.
+/// The number of frequent values that are shown.
 const TOP: usize = 8;
 /// The width of the longest bar, and of the names left of the bars.
 const BAR: usize = 30;
@@ -101,7 +101,7 @@ fn column_lines(text: &mut String, column: &ColumnStats, indent: usize) {
     }
 }
 
-/// A histogram in one line, and the numbers beside it.
+/// A histogram in one line, with its numbers.
 fn distribution(found: &Distribution, measure: Measure) -> String {
     let about = if found.exact { "" } else { "≈" };
     if found.min == found.max {
@@ -128,7 +128,7 @@ fn distribution(found: &Distribution, measure: Measure) -> String {
     )
 }
 
-/// Counts as columns of one character each. Only a count of zero is a space.
+/// A bar chart with one character per count. Only a count of zero is a space.
 fn spark(counts: &[u64]) -> String {
     const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
@@ -139,7 +139,7 @@ fn spark(counts: &[u64]) -> String {
     counts.iter().map(|count| height(*count)).collect()
 }
 
-/// A bar of eighths of characters.
+/// A bar with a resolution of an eighth of a character.
 fn bar(count: u64, most: u64) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (count as f64 / most as f64 * (BAR * 8) as f64).round() as usize;
@@ -147,7 +147,7 @@ fn bar(count: u64, most: u64) -> String {
     format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
 }
 
-/// The values of a column that have bars.
+/// The values of a column that are shown with bars.
 fn bars(column: &ColumnStats) -> Vec<(String, u64)> {
     if let Some(trues) = column.trues {
         return vec![("true".to_owned(), trues), ("false".to_owned(), column.filled() - trues)];
@@ -165,7 +165,7 @@ fn bars(column: &ColumnStats) -> Vec<(String, u64)> {
     shown
 }
 
-/// A text of a width on the terminal: cut, or followed by spaces.
+/// A text of exactly this width on the terminal: cut, or padded with spaces.
 fn padded(text: &str, width: usize) -> String {
     let mut shown = Plain(text).to_string();
     if columns(&shown) > width {
@@ -178,7 +178,7 @@ fn padded(text: &str, width: usize) -> String {
     format!("{shown}{}", " ".repeat(space))
 }
 
-/// The way of rows through the stages.
+/// A table of the row counts of the stages.
 fn stages(found: &Section) -> String {
     if !found.has_stages() {
         return String::new();
@@ -210,7 +210,7 @@ fn errors(found: &Section) -> String {
     table.text(2)
 }
 
-fn spent(spent: &Spent, by_column: bool) -> String {
+fn spent(spent: &BuildSpend, by_column: bool) -> String {
     if spent.lines.is_empty() {
         return String::new();
     }
@@ -230,7 +230,7 @@ fn spent(spent: &Spent, by_column: bool) -> String {
     table.text(2)
 }
 
-fn estimated(found: &Estimated, spent: &Spent) -> String {
+fn estimated(found: &PlanComparison, spent: &BuildSpend) -> String {
     let mut table =
         Table::new(["column", "calls planned", "made", "tokens planned", "used", "cost planned", "actual"]);
     let mut line = |name: &str, calls: [u64; 2], tokens: [u64; 2], costs: [Option<f64>; 2]| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anabranch_dataset::config::Column;
 use anabranch_dataset::post::Post;
-use anabranch_dataset::{Dataset, Error, Loaded, ModelSource, Sources};
+use anabranch_dataset::{Dataset, Error, LoadedConfig, ModelSource, Sources};
 use anabranch_dataset_inspect::BuiltFrom;
 use anabranch_engine::Engine;
 use anabranch_model::{Demo, HttpClient, HttpSettings, ProxySettings};
@@ -48,8 +48,8 @@ pub(super) struct GenerateOptions {
 }
 
 impl ConfigFiles {
-    /// Reads and checks all of them. Reports warnings.
-    pub(super) fn load(&self, seed: u64) -> Result<Loaded, Failure> {
+    /// Reads and checks all files. Reports warnings.
+    pub(super) fn load(&self, seed: u64) -> Result<LoadedConfig, Failure> {
         let ConfigFiles { file, models, run_config } = self;
         let sources = Sources {
             config: file.clone(),
@@ -58,14 +58,14 @@ impl ConfigFiles {
             seed,
             seed_folders: None,
         };
-        let loaded = Loaded::read(&sources)?;
+        let loaded = LoadedConfig::read(&sources)?;
         out::warnings(&loaded.warnings);
         Ok(loaded)
     }
 }
 
 impl GenerateOptions {
-    /// A note about the files and options, for those that look at the dataset later.
+    /// A record of the files and options, for commands that inspect the dataset later.
     pub(super) fn built_from(&self) -> std::io::Result<BuiltFrom> {
         let ConfigFiles { file, models, run_config } = &self.files;
         let absolute = |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
@@ -80,7 +80,7 @@ impl GenerateOptions {
     }
 
     /// Reads and checks all files. Fails if an alias has no model.
-    pub(super) fn load(&self) -> Result<Loaded, Failure> {
+    pub(super) fn load(&self) -> Result<LoadedConfig, Failure> {
         let loaded = self.files.load(self.seed)?;
         match without_model(&loaded) {
             Some(what) if !self.demo => Err(Failure::of(what)),
@@ -88,19 +88,19 @@ impl GenerateOptions {
         }
     }
 
-    /// The dataset, connected to its models. Called inside of a runtime.
-    pub(super) fn dataset(&self, loaded: &Loaded, engine: &Engine) -> Result<Dataset, Failure> {
+    /// The dataset, connected to its models. Must be called inside a runtime.
+    pub(super) fn dataset(&self, loaded: &LoadedConfig, engine: &Engine) -> Result<Dataset, Failure> {
         self.with_models(loaded, engine, ModelSource::Servers)
     }
 
-    /// The dataset for a dry run: its models are not asked. Called inside of a runtime.
-    pub(super) fn dry_dataset(&self, loaded: &Loaded, engine: &Engine) -> Result<Dataset, Failure> {
+    /// The dataset for a dry run, which calls no model. Must be called inside a runtime.
+    pub(super) fn dry_dataset(&self, loaded: &LoadedConfig, engine: &Engine) -> Result<Dataset, Failure> {
         self.with_models(loaded, engine, ModelSource::Unasked)
     }
 
     fn with_models(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedConfig,
         engine: &Engine,
         servers: fn(HttpClient) -> ModelSource,
     ) -> Result<Dataset, Failure> {
@@ -122,8 +122,8 @@ impl GenerateOptions {
     }
 }
 
-/// A dataset for a look at what was built: no server is asked, so no key is needed. Called inside of a runtime.
-pub(super) fn offline_dataset(loaded: &Loaded, engine: &Engine, demo: bool) -> Result<Dataset, Error> {
+/// A dataset for inspecting a build. It contacts no server, so it needs no key. Must be called inside a runtime.
+pub(super) fn offline_dataset(loaded: &LoadedConfig, engine: &Engine, demo: bool) -> Result<Dataset, Error> {
     let mut loaded = loaded.clone();
     let config = &mut loaded.config;
     for missing in std::mem::take(&mut config.missing_keys) {
@@ -141,15 +141,15 @@ pub(super) fn offline_dataset(loaded: &Loaded, engine: &Engine, demo: bool) -> R
     Dataset::from_config(&loaded, engine, &models, &post)
 }
 
-/// The number of rows: by the flag, or as the configuration has it.
-pub(super) fn rows(flag: Option<u64>, loaded: &Loaded) -> Result<u64, Failure> {
+/// The number of rows, from the flag or the configuration.
+pub(super) fn rows(flag: Option<u64>, loaded: &LoadedConfig) -> Result<u64, Failure> {
     let written = loaded.config.stages.first().and_then(|stage| stage.rows);
     flag.or(written)
         .ok_or_else(|| Failure::of("say how many rows: --rows N, or `rows:` in the configuration"))
 }
 
-/// The aliases without a model, and the ways out.
-pub(super) fn without_model(loaded: &Loaded) -> Option<String> {
+/// The error message about aliases without a model; `None` if all have one.
+pub(super) fn without_model(loaded: &LoadedConfig) -> Option<String> {
     let aliases: Vec<String> = loaded.config.aliases_without_model().into_iter().map(quote).collect();
     let noun = match &aliases[..] {
         [] => return None,
@@ -163,20 +163,20 @@ pub(super) fn without_model(loaded: &Loaded) -> Option<String> {
     ))
 }
 
-/// The aliases that columns use, each once.
-pub(super) fn aliases(loaded: &Loaded) -> Vec<&str> {
+/// The aliases that columns use, without duplicates.
+pub(super) fn aliases(loaded: &LoadedConfig) -> Vec<&str> {
     let mut aliases: Vec<&str> = loaded.config.columns.iter().flat_map(Column::model_aliases).collect();
     aliases.sort_unstable();
     aliases.dedup();
     aliases
 }
 
-/// An event loop on all cores.
+/// A runtime on all cores.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
     wait::runtime(&mut Builder::new_multi_thread())
 }
 
-/// An engine. Called inside of a runtime.
+/// An engine. Must be called inside a runtime.
 pub(super) fn engine() -> Result<Engine, Failure> {
     Engine::new(&anabranch_engine::Config::default()).map_err(|error| Failure::Failed(Box::new(error)))
 }

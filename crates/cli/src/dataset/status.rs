@@ -16,7 +16,7 @@ use crate::table::Table;
 use anabranch_dataset_inspect::grouped;
 use anabranch_dataset_inspect::live::{cost, rounded};
 
-/// The help's last part.
+/// The end of the help text.
 pub(super) const HELP: &str = "\
 The state is running, complete, stopped (by a signal, by its budget, or early because calls failed),
 failed, or interrupted (its process was killed or crashed). A build writes its state every second; a
@@ -53,7 +53,7 @@ impl Status {
     }
 }
 
-/// Why there is no state to show.
+/// The reason why there is no state to show.
 fn missing(folder: &Path) -> String {
     let path = folder.display();
     if folder.join("metadata.json").exists() {
@@ -66,7 +66,7 @@ fn missing(folder: &Path) -> String {
     format!("{path} {what}; name the folder that `dataset build --out` wrote")
 }
 
-/// Without a report for this long, a build that runs should have written one.
+/// A running build writes a report more often than this.
 const SILENT: Duration = Duration::from_secs(15);
 
 fn text(status: &FolderStatus) -> String {
@@ -154,7 +154,7 @@ fn word(state: BuildState) -> &'static str {
     }
 }
 
-/// The step that brings the dataset further.
+/// Advice for the next step.
 fn next(status: &FolderStatus) -> String {
     let has_errors = !errors(status).is_empty();
     match status.build.state {
@@ -175,7 +175,7 @@ fn next(status: &FolderStatus) -> String {
     }
 }
 
-/// True if the metadata was written at the end of this build.
+/// Whether the metadata was written at the end of this build.
 fn has_ended(state: BuildState) -> bool {
     matches!(state, BuildState::Complete | BuildState::Stopped)
 }
@@ -184,7 +184,7 @@ fn rows_on_disk(FolderStatus { build, metadata, .. }: &FolderStatus) -> u64 {
     if has_ended(build.state) { metadata.actual_num_records } else { build.progress.rows_written }
 }
 
-/// Failed cells by class.
+/// The numbers of failed cells by class.
 fn errors(
     FolderStatus { build, metadata: Metadata { errors, .. }, .. }: &FolderStatus,
 ) -> BTreeMap<String, u64> {

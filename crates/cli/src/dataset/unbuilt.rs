@@ -1,4 +1,4 @@
-//! Why a build was refused or failed, in words that say what to do.
+//! The failures of builds, with advice.
 
 use std::error::Error as StdError;
 use std::io;
@@ -12,7 +12,7 @@ use anabranch_text::quote;
 use crate::failure::Failure;
 use anabranch_dataset_inspect::grouped;
 
-/// The failure of a build into a folder, with the ways out.
+/// The failure of a build into a folder, with advice.
 pub(super) fn failure(error: Error, out: &Path) -> Failure {
     let out = out.display();
     if let Some(what) = full_disk(&error) {
@@ -56,7 +56,7 @@ pub(super) fn failure(error: Error, out: &Path) -> Failure {
     }
 }
 
-/// The process that has the store of a journal.
+/// The process that holds the store of a journal.
 fn owner(cause: &JournalCause) -> Option<&str> {
     match cause {
         JournalCause::Store(store) => match &**store {
@@ -67,7 +67,7 @@ fn owner(cause: &JournalCause) -> Option<&str> {
     }
 }
 
-/// "another configuration (edited since: `a`; added: `b`) and another seed".
+/// Formats differences: "another configuration (edited since: `a`; added: `b`) and another seed".
 pub(super) fn others(differ: &[String], columns: &ColumnEdits) -> String {
     if differ.is_empty() && columns.unknown {
         return "an earlier version of anabranch".to_owned();
@@ -75,7 +75,7 @@ pub(super) fn others(differ: &[String], columns: &ColumnEdits) -> String {
     let is_plural =
         |name: &String| ["models", "columns", "run options"].contains(&&**name) || name.starts_with("files");
     let edits = edits(columns);
-    // Names and types of columns differ because the configuration does.
+    // The names and types of columns differ because the configuration differs.
     let is_told = |name: &&String| *name != "columns" || edits.is_empty();
     let other = |name: &String| match name.as_str() {
         "configuration" if !edits.is_empty() => format!("another configuration (since then {edits})"),
@@ -85,7 +85,7 @@ pub(super) fn others(differ: &[String], columns: &ColumnEdits) -> String {
     differ.iter().filter(is_told).map(other).collect::<Vec<_>>().join(" and ")
 }
 
-/// "edited: `a`, `b`; renamed: `c` to `d`".
+/// Formats edits: "edited: `a`, `b`; renamed: `c` to `d`".
 fn edits(columns: &ColumnEdits) -> String {
     let ColumnEdits { added, removed, renamed, edited, .. } = columns;
     let quoted = |names: &[String]| names.iter().map(|name| quote(name)).collect::<Vec<_>>();
@@ -101,7 +101,7 @@ fn edits(columns: &ColumnEdits) -> String {
     told.map(|(what, names)| format!("{what}: {}", listed(names))).collect::<Vec<_>>().join("; ")
 }
 
-/// Names of columns that a message lists.
+/// The most column names in a message.
 const LISTED: usize = 8;
 
 fn listed(names: &[String]) -> String {
@@ -110,7 +110,7 @@ fn listed(names: &[String]) -> String {
     if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
-/// The action that failed because the disk is full.
+/// The action that failed because the disk is full; `None` for other errors.
 fn full_disk(error: &Error) -> Option<String> {
     let first: &(dyn StdError + 'static) = match error {
         Error::Journal(journal) => &**journal,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anabranch_content::Error as StoreError;
 use anabranch_dataset::config::Config;
 use anabranch_dataset::{
-    BuildOptions, ColumnEdits, Error, JournalCause, JournalPlace, Loaded, Sources, TracedCell,
+    BuildOptions, ColumnEdits, Error, JournalCause, JournalPlace, LoadedConfig, Sources, TracedCell,
 };
 use anabranch_dataset_inspect::{BuiltFrom, RowPath, RowStory};
 use anabranch_text::count;
@@ -17,7 +17,7 @@ use super::{unbuilt, why_json, why_text};
 use crate::failure::Failure;
 use crate::{out, wait};
 
-/// The help's last part.
+/// The end of the help text.
 pub(super) const HELP: &str = "\
 It tells where the row is in the files, or which column, condition or step dropped it and why; and for
 each cell the prompt as it was rendered, the model with its parameters, each reply with its tokens
@@ -66,16 +66,16 @@ pub(crate) struct Why {
     journal: Option<PathBuf>,
 }
 
-/// Everything that is known of a row.
+/// Everything that is known about a row.
 pub(super) struct KnownRow {
     pub(super) folder: PathBuf,
     pub(super) story: RowStory,
     pub(super) built: Option<BuiltFrom>,
-    /// `None` if it cannot be read.
+    /// `None` if the configuration cannot be read.
     pub(super) config: Option<Config>,
-    /// The cells of the row and of the rows that it was made of.
+    /// The cells of the row and of the rows that it was made from.
     pub(super) cells: Vec<TracedCell>,
-    /// Remarks about parts of the story that are missing, with the reasons.
+    /// Notes about missing information, with the reasons.
     pub(super) notes: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ impl Why {
         }
     }
 
-    /// Makes the row once more, or says why that cannot be.
+    /// Computes the row again; the error is the reason why that is impossible.
     fn trace(&self, known: &mut KnownRow) -> Result<(), String> {
         let mut loaded = self.load(known.built.as_ref())?;
         let buffer_size = known.story.metadata.buffer_size;
@@ -132,8 +132,8 @@ impl Why {
         Ok(())
     }
 
-    /// Reads the configuration that the dataset was built from.
-    fn load(&self, built: Option<&BuiltFrom>) -> Result<Loaded, String> {
+    /// Reads the configuration of the build.
+    fn load(&self, built: Option<&BuiltFrom>) -> Result<LoadedConfig, String> {
         let Some(config) = self.config.as_ref().or(built.map(|built| &built.config)) else {
             return Err("the folder does not say what it was built from: name the configuration (--config FILE) to see \
                         prompts and replies"
@@ -152,7 +152,7 @@ impl Why {
             seed: built.map_or(0, |built| built.seed),
             seed_folders: None,
         };
-        Loaded::read(&sources).map_err(|problems| {
+        LoadedConfig::read(&sources).map_err(|problems| {
             format!(
                 "the configuration {} cannot be read now ({}): `anabranch dataset check` lists what is wrong",
                 config.display(),
@@ -161,7 +161,7 @@ impl Why {
         })
     }
 
-    /// The folder of the journal.
+    /// The path of the journal's folder.
     fn journal(&self, built: &BuiltFrom) -> Result<PathBuf, String> {
         let journal = match (&self.journal, &built.journal) {
             (Some(journal), _) | (None, Some(journal)) => journal.clone(),
@@ -184,9 +184,9 @@ impl Why {
     }
 }
 
-/// The cells of a row.
+/// Traces the cells of a row.
 async fn trace_row(
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     options: &BuildOptions,
     demo: bool,
     id: u64,
@@ -203,7 +203,7 @@ async fn trace_row(
     Ok(trace.map_or_else(Vec::new, |trace| trace.cells))
 }
 
-/// A note about inputs that are not what they were.
+/// A note about inputs that have changed.
 fn edited(differ: &[String], columns: &ColumnEdits) -> Option<String> {
     if differ.is_empty() && columns.is_empty() {
         return None;
@@ -214,7 +214,7 @@ fn edited(differ: &[String], columns: &ColumnEdits) -> Option<String> {
     ))
 }
 
-/// Why the row cannot be made once more.
+/// The reason why the row cannot be computed again.
 fn untraced(error: &Error, journal: &Path) -> String {
     if let Error::Journal(error) = error
         && let JournalCause::Store(store) = &error.cause

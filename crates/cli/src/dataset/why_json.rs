@@ -1,6 +1,6 @@
-//! The story of a row as JSON.
+//! The history of a row as JSON.
 
-use anabranch_dataset::{Answer, Asked, CellState, ForeseenCall, TracedCell};
+use anabranch_dataset::{Answer, CallRequest, CellState, ForeseenCall, TracedCell};
 use anabranch_dataset_inspect::{RowPlace, StageStory, StepStory};
 use anabranch_model::Role;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::why::KnownRow;
 use super::why_text::{cost, fate, is_of, kind, models, names, paid_in_build, value_of};
 
-/// The story of a row; of one column only, if one is named.
+/// The history of a row, or of one of its columns.
 pub(super) fn json(known: &KnownRow, column: Option<&str>) -> Value {
     let story = &known.story;
     let stages: Vec<Value> = story.stages.iter().map(|stage| stage_json(known, stage, column)).collect();
@@ -27,7 +27,7 @@ fn stage_json(known: &KnownRow, story: &StageStory, column: Option<&str>) -> Val
     json!({
         "stage": story.stage,
         "row": story.row,
-        // Ids have more digits than the numbers of JavaScript.
+        // Ids have more digits than JavaScript's numbers.
         "id": story.id.to_string(),
         "place": place_json(&story.place),
         "steps": steps_json(&story.steps),
@@ -90,8 +90,8 @@ fn state(cell: &TracedCell) -> &'static str {
 
 fn call_json(known: &KnownRow, alias: Option<&str>, call: &ForeseenCall) -> Value {
     let mut found = match &call.asked {
-        Asked::Text(text) => json!({"text": &**text}),
-        Asked::Chat(request) => {
+        CallRequest::Text(text) => json!({"text": &**text}),
+        CallRequest::Chat(request) => {
             let messages: Vec<Value> = request
                 .messages
                 .iter()

@@ -1,11 +1,11 @@
-//! The story of a row as text.
+//! The history of a row as text.
 
 use std::collections::HashMap;
 
 use anabranch_dataset::config::{Column, Config};
 use anabranch_dataset::output::Figures;
 use anabranch_dataset::stages::StepFate;
-use anabranch_dataset::{Answer, Asked, CellState, ForeseenCall, RecordedCall, TracedCell};
+use anabranch_dataset::{Answer, CallRequest, CellState, ForeseenCall, RecordedCall, TracedCell};
 use anabranch_dataset_inspect::{RowPlace, StageStory, StepStory};
 use anabranch_model::{ChatRequest, Role};
 use anabranch_text::{Plain, count, duration, money, quote};
@@ -15,11 +15,11 @@ use super::check;
 use super::why::KnownRow;
 use anabranch_dataset_inspect::grouped;
 
-/// The most lines, and characters per line, of a text that is not shown whole.
+/// The most lines of a shortened text, and the most characters per line.
 const LINES: usize = 6;
 const LETTERS: usize = 200;
 
-/// The story of a row; of one column only, if one is named.
+/// The history of a row, or of one of its columns.
 pub(super) fn text(known: &KnownRow, column: Option<&str>, full: bool) -> String {
     let mut page = Page { text: String::new(), full };
     page.head(known);
@@ -55,7 +55,7 @@ pub(super) fn text(known: &KnownRow, column: Option<&str>, full: bool) -> String
     page.text
 }
 
-/// The columns of a row in a stage: as the files have them, then those that only the journal tells of.
+/// The columns of a row in a stage: first those of the files, then those that only the trace has.
 pub(super) fn names(known: &KnownRow, story: &StageStory) -> Vec<String> {
     let mut names: Vec<String> = story.values.iter().map(|(name, _)| name.clone()).collect();
     let stage = number(known, story);
@@ -81,7 +81,7 @@ pub(super) fn names(known: &KnownRow, story: &StageStory) -> Vec<String> {
     names
 }
 
-/// The number of a stage, from 0.
+/// The index of a stage.
 fn number(known: &KnownRow, story: &StageStory) -> usize {
     known.story.stages.iter().position(|other| std::ptr::eq(other, story)).unwrap_or(0)
 }
@@ -90,7 +90,7 @@ pub(super) fn is_of(cell: &TracedCell, name: &str) -> bool {
     cell.column == name || cell.values.iter().any(|(other, _)| other == name)
 }
 
-/// The value in the files, or else the one that was made once more.
+/// The value in the files, or else the recomputed one.
 pub(super) fn value_of(story: &StageStory, cell: Option<&TracedCell>, name: &str) -> Option<Value> {
     let find = |values: &[(String, Value)]| {
         values.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
@@ -102,7 +102,7 @@ pub(super) fn column_named<'c>(config: &'c Config, name: &str) -> Option<&'c Col
     config.columns.iter().find(|column| column.name == name)
 }
 
-/// The kind of a column, as the configuration has it.
+/// The kind of a column, in the words of the configuration.
 pub(super) fn kind(config: Option<&Config>, name: &str) -> Option<&'static str> {
     let config = config?;
     if config.seed_columns.as_ref().is_some_and(|columns| columns.iter().any(|column| column == name)) {
@@ -111,7 +111,7 @@ pub(super) fn kind(config: Option<&Config>, name: &str) -> Option<&'static str> 
     Some(check::kind(column_named(config, name)?))
 }
 
-/// The place of a row, in words.
+/// Describes the location of a row.
 fn place(known: &KnownRow, story: &StageStory) -> String {
     match &story.place {
         RowPlace::InFile { file, position, rows } => {
@@ -135,7 +135,7 @@ fn place(known: &KnownRow, story: &StageStory) -> String {
     }
 }
 
-/// The end of a row's story, in words.
+/// Describes the outcome of a row.
 fn outcome_of(known: &KnownRow, last: &StageStory) -> String {
     let stage = quote(last.stage.as_deref().unwrap_or_default());
     match &last.steps {
@@ -146,7 +146,7 @@ fn outcome_of(known: &KnownRow, last: &StageStory) -> String {
     }
 }
 
-/// The effect of a step, in words.
+/// Describes the effect of a step.
 pub(super) fn fate(fate: &StepFate) -> String {
     match fate {
         StepFate::FilteredOut => "its condition was not met".to_owned(),
@@ -161,7 +161,7 @@ pub(super) fn fate(fate: &StepFate) -> String {
 /// Milliseconds since 1970 as a date and a time.
 fn moment(ms: u64) -> String {
     let (days, seconds) = (ms / 86_400_000, ms / 1_000 % 86_400);
-    // The days of the calendar, in years that begin in March: a leap day is the last day of one.
+    // Years begin in March, so that a leap day is the last day of its year.
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -174,7 +174,7 @@ fn moment(ms: u64) -> String {
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// The text under way. No control character gets into it.
+/// The text so far. It contains no control characters.
 struct Page {
     text: String,
     full: bool,
@@ -187,7 +187,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A text behind a label, cut unless it is to be whole.
+    /// Adds a text with a label, shortened unless the whole text is requested.
     fn labelled(&mut self, label: &str, text: &str) {
         const INDENT: usize = 2;
         const WIDTH: usize = 10;
@@ -227,7 +227,7 @@ impl Page {
         }
     }
 
-    fn cell(&mut self, known: &KnownRow, story: &StageStory, (name, value, cell): Shown<'_>) {
+    fn cell(&mut self, known: &KnownRow, story: &StageStory, (name, value, cell): ShownCell<'_>) {
         let config = known.config.as_ref();
         let error = story.errors.iter().find(|error| error.column == name);
         let kind = kind(config, name);
@@ -266,11 +266,11 @@ impl Page {
         let mut before: Option<&ChatRequest> = None;
         for call in calls {
             match &call.asked {
-                Asked::Chat(request) => {
+                CallRequest::Chat(request) => {
                     self.asked(request, before);
                     before = Some(request);
                 }
-                Asked::Text(text) => self.labelled("embedded", text),
+                CallRequest::Text(text) => self.labelled("embedded", text),
             }
             match &call.recorded {
                 Some(recorded) => self.answered(known, alias, recorded),
@@ -279,7 +279,7 @@ impl Page {
         }
     }
 
-    /// The messages that an earlier request of the conversation did not have.
+    /// Adds the messages of a request that the previous request of the conversation did not have.
     fn asked(&mut self, request: &ChatRequest, before: Option<&ChatRequest>) {
         let messages = &request.messages;
         let same = before.map_or(0, |before| {
@@ -293,7 +293,7 @@ impl Page {
             let label = match message.role {
                 Role::System => "system",
                 Role::User => "asked",
-                // The reply before was shown.
+                // The reply was already shown.
                 Role::Assistant => continue,
             };
             self.labelled(label, &message.text);
@@ -353,14 +353,14 @@ impl Page {
 }
 
 /// A column, its value, and its cell.
-type Shown<'a> = (&'a str, Option<&'a Value>, Option<&'a TracedCell>);
+type ShownCell<'a> = (&'a str, Option<&'a Value>, Option<&'a TracedCell>);
 
-/// True if this build paid for a reply, false if it found it in the journal; `None` if that is not known.
+/// True if this build paid for a reply, false if it found it in the journal, `None` if that is unknown.
 pub(super) fn paid_in_build(known: &KnownRow, recorded: &RecordedCall) -> Option<bool> {
     Some(recorded.at_ms >= known.built.as_ref()?.began_ms)
 }
 
-/// The money for a reply; `None` if its model has no price.
+/// The cost of a reply; `None` if its model has no price.
 pub(super) fn cost(known: &KnownRow, alias: Option<&str>, recorded: &RecordedCall) -> Option<f64> {
     let config = known.config.as_ref()?;
     let is_demo = known.built.as_ref().is_some_and(|built| built.demo);
@@ -379,7 +379,7 @@ pub(super) fn cost(known: &KnownRow, alias: Option<&str>, recorded: &RecordedCal
     config.prices.cost(alias?, provider, model, &figures)
 }
 
-/// The models of a cell: `writer: openai/gpt-4o-mini`.
+/// The models of a cell, such as `writer: openai/gpt-4o-mini`.
 pub(super) fn models(known: &KnownRow, cell: &TracedCell) -> Vec<String> {
     let is_demo = known.built.as_ref().is_some_and(|built| built.demo);
     let model = |alias: &String| {
@@ -393,7 +393,7 @@ pub(super) fn models(known: &KnownRow, cell: &TracedCell) -> Vec<String> {
     cell.models.iter().filter_map(model).collect()
 }
 
-/// The state of a cell in words, if its calls do not tell it.
+/// Describes the state of a cell, unless its calls show it.
 fn state_text(config: Option<&Config>, cell: &TracedCell) -> Option<String> {
     match cell.state {
         CellState::Computed | CellState::Reused | CellState::Failed | CellState::Lacking => None,
@@ -412,7 +412,7 @@ fn state_text(config: Option<&Config>, cell: &TracedCell) -> Option<String> {
     }
 }
 
-/// True if a value is the text of the last reply, which was shown.
+/// Whether a value is the text of the last reply, which was already shown.
 fn is_last_answer(value: &Value, calls: &[ForeseenCall]) -> bool {
     let last = calls.last().and_then(|call| call.recorded.as_ref());
     match (last.map(|recorded| &recorded.answer), value) {

@@ -1,14 +1,13 @@
-//! The last part of the demonstration: a server with a console, and runs in it to look at.
+//! The last part of the demo: a server with a console that has runs.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
+use anabranch_server::{ApiRequest, Client, ServerAddress, Token};
 use clap::Parser;
-use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use serde_json::json;
 
 use super::datasets::{CONFIG, ROWS};
 use super::{DATA, DELAYS, PLAN, REGISTRY, STALLED};
@@ -16,7 +15,7 @@ use crate::failure::Failure;
 use crate::out;
 use crate::serve::{Serve, stopped};
 
-/// A second store beside the example's own: reads of some keys do not come back.
+/// A second endpoint. Reads of some of its keys never return.
 const STALLED_ENDPOINT: &str = r#"
 [[endpoint]]
 endpoint_id = "ep_0002"
@@ -34,15 +33,15 @@ kind = "redis"
   request_timeout_ms = 100
 "#;
 
-/// How long the server's work may take; a busy machine takes longer than usual.
+/// The timeout of the server's work. A busy machine takes longer than usual.
 const WAIT: Duration = Duration::from_secs(120);
-/// The pause between two looks at the dataset.
+/// The interval of polling the dataset.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What follows once the runs are there.
+/// The behaviour after the runs are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Afterwards {
-    /// The server goes on until Ctrl-C.
+    /// The server runs until Ctrl-C.
     Serve,
     Exit,
 }
@@ -54,7 +53,7 @@ struct ServeCommand {
     serve: Serve,
 }
 
-/// Serves the example's project from a folder, fills the console with runs, and says where to look.
+/// Serves the example's project from a folder, fills the console with runs, and prints where to look.
 pub(super) async fn serve(folder: &Path, user: i64, afterwards: Afterwards) -> Result<(), Failure> {
     write_project(folder)?;
     let token_file = folder.join("store/token");
@@ -70,8 +69,7 @@ pub(super) async fn serve(folder: &Path, user: i64, afterwards: Afterwards) -> R
         "--listen".into(),
         "127.0.0.1:0".into(),
     ];
-    let serve = ServeCommand::try_parse_from(arguments).map_err(Failure::Usage)?.serve;
-    let config = serve.settings()?;
+    let config = ServeCommand::try_parse_from(arguments).map_err(Failure::Usage)?.serve.settings()?;
     let (stop, stop_asked) = tokio::sync::oneshot::channel::<()>();
     let until = || {
         let signal = stopped()?;
@@ -89,18 +87,18 @@ pub(super) async fn serve(folder: &Path, user: i64, afterwards: Afterwards) -> R
         failed = filled.err();
         match afterwards {
             Afterwards::Serve if is_fine => std::future::pending().await,
-            // Nobody is left to tell if the server has ended.
+            // The receiver is gone if the server has ended.
             _ => drop(stop.send(())),
         }
     };
-    serve.serve(config, until, meanwhile).await?;
+    crate::serve::serve(config, until, meanwhile).await?;
     match failed {
         Some(failure) => Err(failure),
         None => Ok(()),
     }
 }
 
-/// The project that is served: the example's plan twice, once on a store that stalls.
+/// Writes the served project: the example's plan twice, once on an endpoint that stalls.
 fn write_project(folder: &Path) -> Result<(), Failure> {
     let fault = |(prefix, delay): &(&str, u64), stall: bool| {
         let stall = if stall && STALLED.contains(prefix) { ", stall_after = 1" } else { "" };
@@ -138,98 +136,61 @@ fn write_project(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has the server do what the demonstration showed, and says where to look.
+/// Runs the parts of the demo on the server, and prints where to look.
 async fn fill(address: SocketAddr, token_file: &Path, user: i64) -> Result<(), Failure> {
     let token = std::fs::read_to_string(token_file)
         .map_err(|error| Failure::of(format!("cannot read {}: {error}", token_file.display())))?;
-    let client = Client { address, token: token.trim().to_owned() };
+    let server = ServerAddress {
+        token: Token::parse(token.trim()),
+        ..ServerAddress::new(&format!("http://{address}"))
+    };
+    let client = Client::connect_to(&server).await?;
     let request = json!({ "user_id": user });
     for plan in ["feed", "feed_stalled", "feed_stalled"] {
-        client.post(&format!("/v1/plans/{plan}/run?trace=true&timeout=60s"), &request).await?;
+        let path = format!("/v1/plans/{plan}/run?trace=true&timeout=60s");
+        client.api(&ApiRequest::post(path, request.clone())).await?;
     }
-    let blob = client.post("/v1/recipes", &json!([
-        { "function": "repeat/1.0.0", "inputs": [client.word().await?], "params": { "count": 600_000 } },
-        { "function": "gzip_compress/1.0.0", "inputs": [0] },
-        { "function": "sha256/1.0.0", "inputs": [1] },
-        { "function": "hex_encode/1.0.0", "inputs": [2] },
-    ])).await?;
-    let page = blob.as_array().and_then(|all| all.last()?["address"].as_str()).unwrap_or_default().to_owned();
-    client.send("PUT", "/v1/refs/page", &json!({ "address": page })).await?;
+    let word = client.put("anabranch ").await?.address.to_string();
+    let added = client
+        .api(&ApiRequest::post(
+            "/v1/recipes",
+            json!([
+                { "function": "repeat/1.0.0", "inputs": [word], "params": { "count": 600_000 } },
+                { "function": "gzip_compress/1.0.0", "inputs": [0] },
+                { "function": "sha256/1.0.0", "inputs": [1] },
+                { "function": "hex_encode/1.0.0", "inputs": [2] },
+            ]),
+        ))
+        .await?;
+    let page = added.as_array().and_then(|all| all.last()?["address"].as_str()).unwrap_or_default();
+    client.api(&ApiRequest::put("/v1/refs/page", json!({ "address": page }))).await?;
     for _ in 0..2 {
-        client.send("GET", "/v1/recipes/page/value", &Value::Null).await?;
+        client.get("page", 0..u64::MAX, None).await?;
     }
     let job = json!({ "name": "support_tickets", "config": CONFIG, "rows": ROWS, "seed": 1, "demo": true });
-    let accepted = client.post("/v1/datasets", &job).await?;
-    client.until_built(accepted["id"].as_str().unwrap_or_default()).await?;
+    let accepted = client.api(&ApiRequest::post("/v1/datasets", job)).await?;
+    until_built(&client, accepted["id"].as_str().unwrap_or_default()).await?;
     out::data(&format!(
         "\nThe same once more on a server, for its console to show: two plans, a graph of recipes, a dataset of {ROWS} rows.\n\n  \
          open    http://{address}/#token={}\n  \
          call    curl -H \"Authorization: Bearer $(cat {})\" -H 'Content-Type: application/json' \\\n            \
          -d '{{\"user_id\": {user}}}' http://{address}/v1/plans/feed/run\n  \
          stop    Ctrl-C\n",
-        client.token,
+        token.trim(),
         token_file.display(),
     ))
 }
 
-/// Calls the demonstration's own server.
-struct Client {
-    address: SocketAddr,
-    token: String,
-}
-
-impl Client {
-    async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        self.send("POST", path, body).await
-    }
-
-    /// The address of a blob for recipes to read.
-    async fn word(&self) -> Result<Value, Failure> {
-        Ok(self.call("POST", "/v1/blobs", "application/octet-stream", "anabranch ").await?["address"].clone())
-    }
-
-    async fn send(&self, method: &str, path: &str, body: &Value) -> Result<Value, Failure> {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.call(method, path, "application/json", &body).await
-    }
-
-    /// Sends a request. The answer is null unless it is JSON.
-    async fn call(&self, method: &str, path: &str, kind: &str, body: &str) -> Result<Value, Failure> {
-        let failed =
-            |error: std::io::Error| Failure::of(format!("the demo's server does not answer: {error}"));
-        let mut stream = TcpStream::connect(self.address).await.map_err(failed)?;
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: {kind}\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n",
-            self.address,
-            self.token,
-            body.len()
-        );
-        stream.write_all(format!("{head}{body}").as_bytes()).await.map_err(failed)?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.map_err(failed)?;
-        let text = String::from_utf8_lossy(&answer);
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-        let status = head.split(' ').nth(1).unwrap_or_default();
-        match status.starts_with('2') {
-            true => Ok(serde_json::from_str(body).unwrap_or(Value::Null)),
-            false => {
-                Err(Failure::of(format!("the demo's server answers {method} {path} with {status}: {body}")))
+async fn until_built(client: &Client, id: &str) -> Result<(), Failure> {
+    let end = SystemClock.now() + WAIT;
+    loop {
+        let job = client.api(&ApiRequest::get(format!("/v1/datasets/{id}"))).await?;
+        match job["state"].as_str() {
+            Some("complete" | "degraded") => return Ok(()),
+            Some("running" | "queued") if SystemClock.now() < end => {
+                SystemClock.sleep_until(SystemClock.now() + LOOK).await;
             }
-        }
-    }
-
-    async fn until_built(&self, id: &str) -> Result<(), Failure> {
-        let end = SystemClock.now() + WAIT;
-        loop {
-            let job = self.send("GET", &format!("/v1/datasets/{id}"), &Value::Null).await?;
-            match job["state"].as_str() {
-                Some("complete" | "degraded") => return Ok(()),
-                Some("running" | "queued") if SystemClock.now() < end => {
-                    SystemClock.sleep_until(SystemClock.now() + LOOK).await;
-                }
-                _ => return Err(Failure::of(format!("the demo's dataset was not built: {job}"))),
-            }
+            _ => return Err(Failure::of(format!("the demo's dataset was not built: {job}"))),
         }
     }
 }

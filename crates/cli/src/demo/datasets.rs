@@ -1,4 +1,4 @@
-//! The part of the demonstration about datasets: 500 rows on the offline demo model, some of whose calls fail.
+//! The dataset part of the demo: 500 rows on the offline demo model, some of whose calls fail.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_dataset::output::{ExportFormat, Folder, export};
 use anabranch_dataset::post::Post;
-use anabranch_dataset::{BuildOptions, Dataset, JournalPlace, Loaded, ModelSource, Sources};
+use anabranch_dataset::{BuildOptions, Dataset, JournalPlace, LoadedConfig, ModelSource, Sources};
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_engine::{Config, Engine};
 use anabranch_model::{Demo, HttpClient, HttpSettings, Simulation};
@@ -19,20 +19,20 @@ use crate::out;
 pub(super) const CONFIG: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/datasets/support_tickets.yaml"));
 pub(super) const ROWS: u64 = 500;
-/// Records that are shown.
+/// The number of records that are shown.
 const SHOWN: u64 = 2;
-/// The demo model answers as a quick server would, and fails now and then. Nothing is retried, so that there is
-/// something to see.
+/// The demo model responds like a fast server, and fails sometimes. Nothing is retried, so that there are failures to
+/// show.
 const LATENCY: Duration = Duration::from_millis(5);
 const FAILURE_RATE: f64 = 0.02;
 
-/// Builds a dataset below a folder, and says what became of it.
+/// Builds a dataset below a folder, and describes the result.
 pub(super) async fn told(folder: &Path) -> Result<String, Failure> {
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::of(format!("cannot make {}: {error}", folder.display())))?;
     let config: PathBuf = folder.join("support_tickets.yaml");
     out::file(&config, CONFIG)?;
-    let mut loaded = Loaded::read(&Sources { config, ..Sources::default() })?;
+    let mut loaded = LoadedConfig::read(&Sources { config, ..Sources::default() })?;
     (loaded.config.run.max_retries, loaded.config.run.salvage_rounds) = (0, 0);
     let engine = Engine::new(&Config::default()).map_err(|error| Failure::Failed(Box::new(error)))?;
     let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock()));
@@ -47,7 +47,7 @@ pub(super) async fn told(folder: &Path) -> Result<String, Failure> {
         Simulation { clock: Arc::clone(engine.clock()), latency: LATENCY, failure_rate: FAILURE_RATE };
     let models = ModelSource::Demo(Demo::new().with_simulation(simulation));
     let to = folder.join("support_tickets");
-    // Without a journal: a second demo is to call the model as the first one did.
+    // Without a journal, so that a second demo calls the model like the first one.
     let journal = JournalPlace::Nowhere;
     let options =
         BuildOptions { rows: ROWS, out: to.clone(), replace: true, journal, ..BuildOptions::default() };

@@ -1,5 +1,5 @@
-//! `anabranch demo`: an example feed on embedded data and what ran in parallel, recipes that are computed
-//! once, a dataset on an offline model, and a server whose console shows all of it.
+//! `anabranch demo`: an example feed on embedded data with its timeline, recipes that are computed once, a dataset on
+//! an offline model, and a server whose console shows all of it.
 
 mod console;
 mod datasets;
@@ -42,16 +42,16 @@ const REGISTRY: [(&str, &str); 5] = [
 const PLAN: &str = example!("plans/feed.plan.json");
 const DATA: &str = example!("data.json");
 
-/// How long trips take, by how their keys begin: as a store at some distance would, each a little differently.
+/// The latencies of reads by key prefix, like those of a remote store.
 const DELAYS: [(&str, u64); 4] = [("follow:", 16), ("recommendation:", 22), ("media:", 20), ("post:", 26)];
 
-/// The reads that hang in the second part.
+/// The key prefixes of the reads that hang in the second part.
 const STALLED: [&str; 2] = ["follow:", "recommendation:"];
 
-/// The time for a run as a whole: a machine that is busy with something else does not make the demo fail.
+/// The time limit of a run, long enough that a busy machine does not make the demo fail.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Characters of a bar that is as long as the run.
+/// The characters of a bar that is as long as the run.
 const BAR: usize = 56;
 
 /// Runs an example feed.
@@ -70,8 +70,8 @@ pub(crate) struct Demo {
     user: i64,
 }
 
-/// One way to run the plan, and how that went.
-struct Ran {
+/// The result of one run of the plan.
+struct TracedAnswer {
     answer: Answer,
     trace: Trace,
 }
@@ -85,7 +85,7 @@ impl Demo {
         wait::on(&runtime, Box::pin(console::serve(&folder, user, afterwards)))
     }
 
-    /// Shows all that needs no server. The answer is the folder of its files.
+    /// Shows everything that needs no server. Returns the folder of its files.
     async fn show(self) -> Result<PathBuf, Failure> {
         let engine = engine(&[])?;
         let plan = engine.compile(&unhurried()?, &PathBuf::new())?;
@@ -112,7 +112,7 @@ impl Demo {
     }
 }
 
-/// A file in a new folder that only this user can read: a name that others know could be a link of theirs.
+/// A file in a new folder that only this user can read. A predictable name could be another user's link.
 fn new_file() -> Result<PathBuf, Failure> {
     use std::hash::{BuildHasher as _, RandomState};
     use std::os::unix::fs::DirBuilderExt as _;
@@ -122,7 +122,7 @@ fn new_file() -> Result<PathBuf, Failure> {
     Ok(folder.join("feed.html"))
 }
 
-/// How the plan is explained, by the command that the reader has.
+/// The command that explains the plan, for the program that the reader uses.
 fn explain_command() -> String {
     let program = std::env::args().next().unwrap_or_default();
     let by_cargo = program.contains("target/");
@@ -132,12 +132,12 @@ fn explain_command() -> String {
     )
 }
 
-/// The same feed while nothing comes back of one kind of read.
-async fn stalled(user: i64, whole: &Ran) -> Result<String, Failure> {
+/// The same feed while some kinds of reads hang.
+async fn stalled(user: i64, whole: &TracedAnswer) -> Result<String, Failure> {
     let engine = engine(&STALLED)?;
     let plan = engine.compile(PLAN, &PathBuf::new())?;
     run(&engine, &plan, user, Order::Parallel).await?;
-    let Ran { answer, trace } = run(&engine, &plan, user, Order::Parallel).await?;
+    let TracedAnswer { answer, trace } = run(&engine, &plan, user, Order::Parallel).await?;
     let ids = |answer: &Answer| answer.candidates().map(|row| row.id).collect::<Vec<_>>();
     let (before, now) = (ids(&whole.answer), ids(&answer));
     let same = now.iter().filter(|id| before.contains(id)).count();
@@ -154,7 +154,7 @@ async fn stalled(user: i64, whole: &Ran) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The example's plan without time limits that a busy machine could miss, for runs in which nothing is to be late.
+/// The example's plan without timeouts that a busy machine could exceed.
 fn unhurried() -> Result<String, Failure> {
     let mut plan: Value = serde_json::from_str(PLAN).map_err(|error| Failure::of(error.to_string()))?;
     let long = json!(TIME.as_millis());
@@ -167,7 +167,7 @@ fn unhurried() -> Result<String, Failure> {
     Ok(plan.to_string())
 }
 
-/// The example's engine; after one trip each, reads of keys that begin like `stalled` do not come back.
+/// The example's engine. After one read each, reads of keys that begin with `stalled` hang.
 fn engine(stalled: &[&str]) -> Result<Engine, Failure> {
     let (registries, _) = Registries::parse(REGISTRY, Some("dev"))?;
     let data = Arc::new(MemoryData::from_json("data.json", DATA)?);
@@ -191,18 +191,21 @@ enum Order {
     Sequential,
 }
 
-async fn run(engine: &Engine, plan: &Plan, user: i64, order: Order) -> Result<Ran, Failure> {
+async fn run(engine: &Engine, plan: &Plan, user: i64, order: Order) -> Result<TracedAnswer, Failure> {
     let mut request = Request::new(user, engine.registries());
     request.request_id = Some("demo".to_owned());
     let deadline = Some(SystemClock.now() + TIME);
     let options = RunOptions { deadline, sequential: order == Order::Sequential, ..RunOptions::default() };
     let (answer, trace) = run_traced(plan, request, &options).await;
     let answer = answer?;
-    Ok(Ran { answer, trace: trace.ok_or_else(|| Failure::of("no events of the run were recorded"))? })
+    Ok(TracedAnswer {
+        answer,
+        trace: trace.ok_or_else(|| Failure::of("no events of the run were recorded"))?,
+    })
 }
 
-/// The timeline, and the time that parallel reads saved.
-fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
+/// Describes the timeline, and the time that parallel reads saved.
+fn story(plan: &Plan, together: &TracedAnswer, one_by_one: &TracedAnswer) -> String {
     let explained = explain(plan);
     let timeline = together.trace.timeline();
     let wall = timeline.wall();
@@ -236,7 +239,7 @@ fn story(plan: &Plan, together: &Ran, one_by_one: &Ran) -> String {
     text
 }
 
-/// When a stage ran, on a line as long as the run; a dot where it took no time to speak of.
+/// The time of a stage as a bar; a dot if it is too short to show.
 fn bar(track: &NodeTrack, wall: Duration) -> String {
     let (Some(started), Some(ended)) = (track.started, track.ended) else { return "did not run".to_owned() };
     let at =

@@ -1,4 +1,4 @@
-//! The part of the demonstration about recipes: a small graph is asked for twice.
+//! The recipe part of the demo: the same graph is requested twice.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use anabranch_text::{count, duration};
 use crate::failure::Failure;
 use crate::table::Table;
 
-/// Six megabytes of text, what two digests of it say, and how small it gets.
+/// Six megabytes of text, compressed, and the digests of both.
 const GRAPH: &str = r#"
 blob:
   word: { text: "anabranch " }
@@ -27,7 +27,7 @@ recipe:
   text: { function: repeat/1.0.0, inputs: [word], params: { count: 600000 } }
 "#;
 
-/// Asks for the graph's page twice, and says what that took.
+/// Requests the graph's page twice, and describes the time that it took.
 pub(super) async fn told() -> Result<String, Failure> {
     let functions = Functions::builtin();
     let file = RecipeFile::parse("demo.yaml", GRAPH, FileFormat::Yaml, &functions, UnknownFunction::Refuse)?;

@@ -39,10 +39,10 @@ times are in microseconds or as named; cpu_us_per_request is user and system tim
 
 Exit codes: 0 measured; 1 refused, or not one request was answered; 2 wrong usage.";
 
-/// The most requests under way in an open loop, unless --concurrency says otherwise.
+/// The default of the most concurrent requests in an open loop. --concurrency overrides it.
 const OPEN_LOOP_ASKERS: u32 = 1000;
 
-/// How many lines of ledgers are shown.
+/// The most ledger lines that are shown.
 const LEDGER_LINES: usize = 10;
 
 /// Measures a plan.
@@ -93,10 +93,10 @@ pub(crate) struct Bench {
     json: bool,
 }
 
-/// One request per day is the least rate, one per nanosecond the most.
+/// The rate is at least about one request per day, and at most one per nanosecond.
 const LEAST_RATE: f64 = 0.00001;
 const MOST_RATE: f64 = 1e9;
-/// The longest load.
+/// The longest duration of a load.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 fn some_time(text: &str) -> Result<Duration, String> {
@@ -121,13 +121,13 @@ struct Measurement {
     outcome: Outcome,
 }
 
-/// The outcome of `work`, while captures are written.
+/// Runs `work` while captures are written.
 async fn during<T>(sampler: Option<&Sampler>, work: impl Future<Output = T>) -> T {
     let Some(sampler) = sampler else { return work.await };
     let mut work = pin!(work);
     let mut writing = pin!(sampler.write());
     poll_fn(|context| {
-        // It never ends.
+        // The writer never ends.
         let _ = writing.as_mut().poll(context);
         work.as_mut().poll(context)
     })
@@ -140,7 +140,7 @@ impl Bench {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let default = if concurrency == 1 { 1 } else { u16::try_from(cores).unwrap_or(u16::MAX) };
         let workers = self.workers.unwrap_or(default);
-        // With one thread nothing that is waited for has to wake another one.
+        // On one thread, no wakeup crosses threads.
         let runtime = match workers {
             1 => wait::runtime(&mut Builder::new_current_thread())?,
             workers => wait::runtime(Builder::new_multi_thread().worker_threads(workers.into()))?,
@@ -175,7 +175,7 @@ impl Bench {
             plan: plan.clone(),
             sampler: sampler.clone(),
             requests: requests.clone(),
-            // To warm up for an open loop takes no crowd.
+            // A warmup for an open loop needs little concurrency.
             concurrency: if self.rate.is_some() && rate.is_none() {
                 concurrency.min(16)
             } else {
@@ -285,7 +285,7 @@ impl Bench {
     }
 }
 
-/// Throughput, latency and cost of the answers.
+/// Describes the throughput, latency and cost of the responses.
 fn figures(outcome: &Outcome, deadline_ms: Option<u64>) -> String {
     let each = each(outcome);
     let by = deadline_ms.map_or(String::new(), |deadline| format!(" within {deadline} ms"));
@@ -319,7 +319,7 @@ fn figures(outcome: &Outcome, deadline_ms: Option<u64>) -> String {
     )
 }
 
-/// The most frequent lines of ledgers.
+/// The most frequent ledger lines.
 fn ledger(outcome: &Outcome) -> Vec<(&(String, Reason, String), &u64)> {
     let mut lines: Vec<_> = outcome.ledger.iter().collect();
     lines.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -356,7 +356,7 @@ fn each(outcome: &Outcome) -> Each {
     }
 }
 
-/// To three digits behind the point.
+/// Rounds to three decimal places.
 fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_plan::{Engine, Problem, Problems};
-use anabranch_plan_ts::{Built, Outcome, SourceFile};
+use anabranch_plan_ts::{CompiledPlan, Outcome, SourceFile};
 use anabranch_text::{closest, count};
 use clap::Args;
 use serde_json::Value;
@@ -54,23 +54,23 @@ pub(crate) struct Build {
 }
 
 /// The result of one plan.
-pub(super) struct Done {
-    /// All files it depends on.
+pub(super) struct BuildOutcome {
+    /// All files that it depends on.
     pub(super) files: Vec<SourceFile>,
     /// Its warnings.
     warnings: Vec<Problem>,
     fate: Fate,
 }
 
-/// The state of a plan's JSON.
+/// The outcome for a plan's JSON file.
 enum Fate {
     Written,
     Unchanged,
-    /// It would have to be written.
+    /// The file is missing or out of date. `--check` writes nothing.
     Due(&'static str),
-    /// The plan is wrong.
+    /// The plan has errors.
     Refused(Problems),
-    /// Its file cannot be written.
+    /// The file cannot be written.
     Failed(String),
 }
 
@@ -96,7 +96,7 @@ impl Build {
         if bad == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
-    /// The sources that are meant.
+    /// The sources of the named plans, or of all plans.
     pub(super) fn sources(&self, engine: &Engine) -> Result<Vec<PathBuf>, Failure> {
         if self.names.is_empty() {
             let found: Vec<PathBuf> = lookup::files(engine, &[SOURCE])?.into_values().collect();
@@ -125,7 +125,7 @@ impl Build {
         Ok(sources)
     }
 
-    /// Fails if two sources would be written to one file.
+    /// Fails if two sources have the same target.
     fn check_targets(&self, sources: &[PathBuf]) -> Result<(), Failure> {
         let mut firsts = BTreeMap::new();
         for source in sources {
@@ -139,8 +139,8 @@ impl Build {
         Ok(())
     }
 
-    /// Builds them, as many at once as there are cores.
-    pub(super) fn build(&self, engine: &Engine, sources: &[PathBuf]) -> Vec<Done> {
+    /// Builds the sources in parallel, on all cores.
+    pub(super) fn build(&self, engine: &Engine, sources: &[PathBuf]) -> Vec<BuildOutcome> {
         let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(sources.len());
         let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
@@ -161,14 +161,14 @@ impl Build {
         done.into_iter().map(|(_, done)| done).collect()
     }
 
-    fn build_one(&self, engine: &Engine, source: &Path) -> Done {
+    fn build_one(&self, engine: &Engine, source: &Path) -> BuildOutcome {
         let Outcome { files, built, .. } = lookup::compile(engine, source);
         match built {
             Ok(built) => {
                 let warnings = built.plan.warnings().to_vec();
-                Done { files, warnings, fate: self.write(&self.target(source), &built) }
+                BuildOutcome { files, warnings, fate: self.write(&self.target(source), &built) }
             }
-            Err(problems) => Done { files, warnings: Vec::new(), fate: Fate::Refused(problems) },
+            Err(problems) => BuildOutcome { files, warnings: Vec::new(), fate: Fate::Refused(problems) },
         }
     }
 
@@ -181,7 +181,7 @@ impl Build {
         }
     }
 
-    fn write(&self, target: &Path, built: &Built) -> Fate {
+    fn write(&self, target: &Path, built: &CompiledPlan) -> Fate {
         let there = match std::fs::read_to_string(target) {
             Ok(there) => Some(there),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -197,7 +197,7 @@ impl Build {
             }
             _ => {}
         }
-        // In one step: whoever reads it meanwhile sees the old or the new.
+        // The file is replaced atomically, so that a reader sees either the old or the new content.
         let beside = target.with_extension(format!("json.{}", std::process::id()));
         let written = std::fs::write(&beside, &built.text).and_then(|()| std::fs::rename(&beside, target));
         match written {
@@ -209,8 +209,8 @@ impl Build {
         }
     }
 
-    /// Says what became of plans, but for those that nothing became of.
-    pub(super) fn tell(&self, sources: &[PathBuf], done: &[Done]) {
+    /// Reports the outcome of each plan, except for unchanged ones.
+    pub(super) fn tell(&self, sources: &[PathBuf], done: &[BuildOutcome]) {
         for (source, done) in sources.iter().zip(done) {
             let target = self.target(source);
             out::warnings(&done.warnings);
@@ -225,13 +225,13 @@ impl Build {
     }
 }
 
-impl Done {
+impl BuildOutcome {
     pub(super) fn is_fine(&self) -> bool {
         matches!(self.fate, Fate::Written | Fate::Unchanged)
     }
 }
 
-/// True if a compiler made it: ours, or rankd's.
+/// Whether a compiler made the plan: ours, or rankd's.
 fn is_built(text: &str) -> bool {
     let plan: Option<Value> = serde_json::from_str(text).ok();
     plan.is_some_and(|plan| plan.pointer("/built_by/tool").is_some())

@@ -1,4 +1,4 @@
-//! `anabranch plan capture`, and where captures are kept.
+//! `anabranch plan capture`, and the store of captures.
 
 use std::path::{Path, PathBuf};
 
@@ -45,13 +45,13 @@ pub(super) struct Keep {
 }
 
 impl StoreAt {
-    /// Opens a store that is there already.
+    /// Opens an existing store.
     pub(super) fn open_old(&self) -> Result<Store, Failure> {
         open_old(&self.store)
     }
 }
 
-/// Opens a store that is there already.
+/// Opens an existing store.
 pub(super) fn open_old(folder: &Path) -> Result<Store, Failure> {
     match Store::is_in(folder) {
         true => open(folder),
@@ -87,12 +87,12 @@ impl Keep {
     }
 }
 
-/// The fewest digits of an address that may stand for it.
+/// The fewest digits of an address prefix.
 const FEWEST_DIGITS: usize = 4;
-/// Of so many captures that begin with the same digits each is listed.
+/// The most captures with the same prefix that are listed.
 const LISTED: usize = 10;
 
-/// An address on the command line, or its first digits.
+/// Parses an address or its first digits.
 pub(super) fn address(text: &str) -> Result<String, String> {
     let digits = text.len();
     if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) || !(FEWEST_DIGITS..=64).contains(&digits) {
@@ -104,7 +104,7 @@ pub(super) fn address(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The capture whose address is this, or begins with it.
+/// The capture with this address or prefix.
 pub(super) async fn find(store: &Store, text: &str) -> Result<Address, Failure> {
     if let Ok(address) = text.parse() {
         return Ok(address);

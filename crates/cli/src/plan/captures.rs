@@ -37,7 +37,7 @@ struct CaptureSummary {
     ended: String,
 }
 
-/// Captures looked up at a time.
+/// The number of captures that are looked up at a time.
 const PAGE: usize = 100;
 
 impl Captures {
@@ -51,7 +51,7 @@ impl Captures {
         }))
     }
 
-    /// The captures of a set, the latest first.
+    /// Lists the captures of a set, newest first.
     async fn list(&self, store: &Store, set: &str) -> Result<(), Failure> {
         let mut members = captures(store, set).await?;
         let mut found = Vec::new();
@@ -63,7 +63,7 @@ impl Captures {
             for address in page {
                 found.push(CaptureSummary::of(&Capture::load(store, address).await?));
             }
-            // The order of a set says nothing, so all are looked at; only those that are listed are kept.
+            // The order of a set is arbitrary, so all captures are read; only those to list are kept.
             found.sort_by_key(|listed| (std::cmp::Reverse(listed.at), *listed.address.as_bytes()));
             found.truncate(usize::try_from(self.most).unwrap_or(usize::MAX));
         }
@@ -129,7 +129,7 @@ fn ended(capture: &Capture) -> String {
 /// Milliseconds since 1970 as a date and time of day.
 pub(crate) fn utc(millis: u64) -> String {
     let (days, seconds) = (millis / 86_400_000, millis / 1_000 % 86_400);
-    // Years are counted from a March, so that a leap day is the last of its year.
+    // Years begin in March, so that a leap day is the last day of its year.
     let shifted = days + 719_468;
     let (era, day) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

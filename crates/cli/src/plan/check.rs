@@ -51,7 +51,7 @@ impl Check {
         if checked.iter().all(|checked| checked.problems.is_fine()) { Ok(()) } else { Err(Failure::Reported) }
     }
 
-    /// An engine as `plan run` would have it, or one without rows and the problems of the sources.
+    /// The engine of `plan run`, or one without rows and the problems of the sources.
     fn engine(&self) -> Result<(Engine, Option<CheckResult>), Failure> {
         match self.project.engine(None, RowsUse::Needed) {
             Ok(engine) => Ok((engine, None)),
@@ -63,7 +63,7 @@ impl Check {
                         .map_or("rows".to_owned(), |file| file.display().to_string());
                     Ok((engine, Some(CheckResult { what: "project", name, problems })))
                 }
-                // The registry itself is wrong: no plan can be checked against it.
+                // The registry itself is invalid, so no plan can be checked against it.
                 Err(_) => Err(Failure::Refused(problems)),
             },
             Err(failure) => Err(failure),
@@ -75,7 +75,7 @@ impl CheckResult {
     fn tell(&self) {
         let Problems { errors, warnings } = &self.problems;
         let tell = |severity: &str, problem: &Problem| match (&problem.excerpt, self.what) {
-            // Its place names the file already.
+            // The location already names the file.
             (Some(_), _) | (_, "project") => out::note(&problem.report(severity).to_string()),
             (None, _) => out::note(&format!("{}: {}", self.name, problem.report(severity))),
         };

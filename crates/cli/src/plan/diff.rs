@@ -54,7 +54,7 @@ pub(crate) struct Diff {
     json: bool,
 }
 
-/// Captures looked up at a time.
+/// The number of captures that are looked up at a time.
 const PAGE: usize = 100;
 
 impl Diff {
@@ -106,10 +106,10 @@ impl Diff {
     }
 }
 
-/// The rows of an example that are listed of each kind.
+/// The most rows per kind that an example lists.
 const ROWS_LISTED: usize = 10;
 
-/// A request and its rows that changed.
+/// A changed request, with its changed rows.
 fn example(request: &ChangedRequest) -> Vec<String> {
     let short = &request.capture[..12];
     let user = request.user.as_ref().map_or(String::new(), |user| format!(", user {user}"));

@@ -1,4 +1,4 @@
-//! Load: many requests at once, and what became of them.
+//! The load generator: many concurrent requests, and their results.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,65 +20,66 @@ pub(super) struct Load {
     pub(super) plan: Plan,
     /// Captures some of the requests.
     pub(super) sampler: Option<Arc<Sampler>>,
-    /// Asked in turn.
+    /// The requests, sent round-robin.
     pub(super) requests: Vec<Request>,
     pub(super) concurrency: u32,
     pub(super) until: Until,
-    /// Requests a second, whether or not others are still under way; without it each follows another.
+    /// The requests per second of an open loop. `None` is a closed loop: each request follows a response.
     pub(super) rate: Option<f64>,
     pub(super) sequential: bool,
-    /// How long each answer may take, from when it was due.
+    /// The time limit of each response, from the time at which the request was due.
     pub(super) deadline: Option<Duration>,
 }
 
-/// When enough was asked.
+/// The end of a load.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Until {
-    /// After so many requests.
+    /// After this many requests.
     Count(u64),
-    /// After so long.
+    /// After this time.
     Elapsed(Duration),
 }
 
 /// The results of the requests.
 pub(super) struct Outcome {
-    /// In nanoseconds, of those that were answered.
+    /// The latencies of answered requests, in nanoseconds.
     pub(super) latencies: Histogram<u64>,
     pub(super) answered: u64,
-    /// Answered in full, and by the deadline if there was one.
+    /// Answered in full, and before the deadline if there is one.
     pub(super) good: u64,
-    /// Answered by the deadline, with a ledger.
+    /// Answered before the deadline, with a ledger.
     pub(super) degraded: u64,
-    /// Not answered by the deadline.
+    /// Not answered before the deadline.
     pub(super) late: u64,
-    /// Not let in.
+    /// Refused by the admission control.
     pub(super) refused: u64,
-    /// By node, reason and fallback; as many as the plan has.
+    /// The numbers of ledger entries by node, reason and fallback. The plan limits their variety.
     pub(super) ledger: BTreeMap<(String, Reason, String), u64>,
     pub(super) total_latency: Duration,
     pub(super) least: Duration,
     pub(super) most: Duration,
     pub(super) trips: u64,
     pub(super) commands: u64,
-    /// How often each kind of error came, and what the first one said.
+    /// The number of errors of each kind, and the message of the first one.
     pub(super) errors: BTreeMap<&'static str, (u64, String)>,
-    /// From the first start to the last end.
+    /// The time from the first start to the last end.
     pub(super) wall: Duration,
-    /// Of all threads of this process, in user and kernel mode.
+    /// The CPU time of all threads of this process, in user and kernel mode.
     pub(super) cpu: Duration,
 }
 
-/// The longest latency that is told apart from longer ones.
+/// The longest latency that the histogram can represent.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// How early a request may start: timers have steps of a millisecond, and a late start would count as latency.
+/// The time by which a request may start early. Timers have steps of a millisecond, and a late start would count as
+/// latency.
 const EARLY: Duration = Duration::from_millis(1);
 
-/// Askers share this many records: one each would be megabytes, one for all a line to stand in.
+/// The number of records that senders share. One per sender would take megabytes, and a single one would be contended.
 const RECORDS: usize = 8;
 
 impl Load {
-    /// Asks; never stops for an error.
+    /// Sends the requests. Errors do not stop it.
     pub(super) async fn run(self) -> Outcome {
         let clock = Arc::clone(self.plan.engine().runs().clock());
         let askers = self.concurrency;
@@ -103,7 +104,7 @@ impl Load {
     }
 }
 
-/// The line of requests; each asker takes the next one when it has its answer.
+/// The queue of requests. Each sender takes the next one when it has a response.
 struct Line {
     load: Load,
     next: AtomicU64,
@@ -118,7 +119,7 @@ fn lock(record: &Mutex<Outcome>) -> MutexGuard<'_, Outcome> {
 impl Line {
     async fn ask(&self, record: usize) {
         let clock = &**self.load.plan.engine().runs().clock();
-        // Without a rate, a request is asked when the asker has its last answer, whether or not its task runs then.
+        // Without a rate, a request is due when the sender has its last response, even if its task runs later.
         let mut free = self.began;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -132,21 +133,21 @@ impl Line {
             }
             free = self.ask_one(number, asked, clock, &self.records[record]).await;
             if self.load.concurrency > 1 {
-                // A source that answers at once would leave the other askers without a turn.
+                // A source that answers immediately would starve the other senders.
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    /// When the request of this number is asked by an asker that is free since `free`: when it is due, if there is a
-    /// rate. `None` if that is later than any clock tells.
+    /// The time at which a request is due, for a sender that is free since `free`. With a rate, this depends on its
+    /// number only. `None` if the time is too far in the future to represent.
     fn asked_at(&self, number: u64, free: Instant) -> Option<Instant> {
         let Some(rate) = self.load.rate else { return Some(free) };
         let after = Duration::try_from_secs_f64(number as f64 / rate).ok()?;
         self.began.checked_add(after)
     }
 
-    /// Asks, and returns when the answer was there.
+    /// Sends a request, and returns the time of its response.
     async fn ask_one(
         &self,
         number: u64,
@@ -161,7 +162,7 @@ impl Line {
         }
         let at = usize::try_from(number % self.load.requests.len() as u64).expect("smaller than a length");
         let request = self.load.requests[at].clone();
-        // One that starts late because others took too long has been waiting since it was asked.
+        // A request that starts late because others took too long has been waiting since it was due.
         let since = asked.min(clock.now());
         let options = RunOptions {
             deadline: self.load.deadline.and_then(|time| since.checked_add(time)),
@@ -171,7 +172,7 @@ impl Line {
         let load = &self.load;
         let answer = match &load.sampler {
             None => load.plan.run_with(request, &options).await,
-            // In a box, so that other loads do not carry its room around.
+            // In a box, so that the future of other loads stays small.
             Some(sampler) => Box::pin(sampler.run(&load.plan, request, &options)).await,
         };
         let now = clock.now();
@@ -257,12 +258,12 @@ impl Outcome {
         }
     }
 
-    /// How many requests were asked.
+    /// The number of requests that were sent.
     pub(super) fn asked(&self) -> u64 {
         self.answered + self.errors.values().map(|(count, _)| count).sum::<u64>()
     }
 
-    /// How many requests failed otherwise than by being late or refused.
+    /// The number of requests that failed for reasons other than being late or refused.
     pub(super) fn failed_otherwise(&self) -> u64 {
         self.asked() - self.good - self.degraded - self.late - self.refused
     }
@@ -273,7 +274,7 @@ impl Outcome {
     }
 }
 
-/// The kind under which an error is counted.
+/// The kind of an error, for counting.
 fn kind(error: &Error) -> &'static str {
     match error {
         Error::Refused(Refused::DeadlinePassed { .. }) => "deadline",
@@ -358,7 +359,7 @@ mod tests {
     fn a_request_of_a_closed_loop_waits_from_the_answer_before_it() {
         let outcome = run(None, Until::Count(80));
         assert_eq!(outcome.answered, 80);
-        // One thread serves eight callers, so that each of them waits for the others, whatever the machine does.
+        // One thread serves eight callers, so that each of them waits for the others on any machine.
         let (total, wall) = (outcome.total_latency, outcome.wall);
         assert!(total > wall * 3, "latencies of {total:?} within {wall:?} leave the waiting out");
     }

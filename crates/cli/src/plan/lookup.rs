@@ -1,19 +1,19 @@
-//! Plans by name: the file that a name on the command line means, and what it compiles to.
+//! Plans by name: finds the file of a name on the command line, and compiles it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anabranch_plan::{Engine, Plan, Problem, Problems, with_lines};
 pub(super) use anabranch_plan_ts::{BUILT, SOURCE};
-use anabranch_plan_ts::{Built, Compiler, Outcome, import_root, plan_files};
+use anabranch_plan_ts::{CompiledPlan, Compiler, Outcome, import_root, plan_files};
 use anabranch_text::closest;
 
 use super::project_args::{PROJECT_FILE, no_folder};
 use crate::failure::Failure;
 use crate::{out, worker};
 
-/// The plan that `name` means: a file, if one is there or it ends like one; else a plan of the folder, whose source
-/// counts if there is one.
+/// The plan of a name. The name is a file if the file exists or the name ends like one. Otherwise it is a plan of the
+/// folder, and its source is preferred if there is one.
 pub(crate) fn plan(engine: &Engine, name: &str) -> Result<Plan, Failure> {
     match found(engine, name)? {
         PlanLocation::Source(file) => Ok(built(engine, &file)?.plan),
@@ -25,7 +25,7 @@ pub(crate) fn plan(engine: &Engine, name: &str) -> Result<Plan, Failure> {
         PlanLocation::Name => engine.plan(name).map_err(|error| match (engine.folder(), &error) {
             (Some(folder), anabranch_plan::Error::Plan(_)) => {
                 let file = folder.join(format!("{name}{BUILT}"));
-                // A file that changed meanwhile has other lines; then the problems have none.
+                // A file that has changed since then has other lines, and the problems have none.
                 placed(error, &file, &std::fs::read_to_string(&file).unwrap_or_default())
             }
             _ => unknown(engine, name, error),
@@ -33,7 +33,7 @@ pub(crate) fn plan(engine: &Engine, name: &str) -> Result<Plan, Failure> {
     }
 }
 
-/// Why a plan file was refused, with the lines of the file.
+/// The failure of a refused plan file, with the lines of the file.
 fn placed(error: anabranch_plan::Error, file: &Path, text: &str) -> Failure {
     match error {
         anabranch_plan::Error::Plan(problems) => {
@@ -43,7 +43,7 @@ fn placed(error: anabranch_plan::Error, file: &Path, text: &str) -> Failure {
     }
 }
 
-/// The warnings of a plan, with the lines of its file if that is JSON.
+/// The warnings of a plan, with the lines of its file if it is JSON.
 pub(super) fn warnings(engine: &Engine, name: &str, plan: &Plan) -> Vec<Problem> {
     let warnings = Problems { errors: Vec::new(), warnings: plan.warnings().to_vec() };
     let file = match found(engine, name) {
@@ -58,7 +58,7 @@ pub(super) fn warnings(engine: &Engine, name: &str, plan: &Plan) -> Vec<Problem>
     }
 }
 
-/// The text of the plan that `name` means.
+/// The JSON text of the plan of a name.
 pub(super) fn text(engine: &Engine, name: &str) -> Result<String, Failure> {
     match (found(engine, name)?, engine.folder()) {
         (PlanLocation::Source(file), _) => Ok(built(engine, &file)?.text),
@@ -74,7 +74,7 @@ pub(super) fn text(engine: &Engine, name: &str) -> Result<String, Failure> {
     }
 }
 
-/// The meaning of a name on the command line.
+/// The location of a plan.
 enum PlanLocation {
     /// A file to compile.
     Source(PathBuf),
@@ -92,21 +92,21 @@ fn found(engine: &Engine, name: &str) -> Result<PlanLocation, Failure> {
     if file.is_file() || name.ends_with(BUILT) {
         return Ok(PlanLocation::File(file.to_owned()));
     }
-    // A name is no path: nothing outside of the folder can be reached with it.
+    // A name is not a path, so it cannot reach anything outside of the folder.
     let is_name = engine.registries().limits.plan_name.is_match(name);
     let source = engine.folder().filter(|_| is_name).map(|folder| folder.join(format!("{name}{SOURCE}")));
-    // Whatever it is, and be it a link to nowhere: what cannot be read is told when it is read.
+    // The type of the file does not matter, even if it is a dangling link. Reading it reports the error.
     Ok(source
         .filter(|source| source.symlink_metadata().is_ok())
         .map_or(PlanLocation::Name, PlanLocation::Source))
 }
 
 /// Compiles a plan from its source.
-pub(super) fn built(engine: &Engine, file: &Path) -> Result<Built, Failure> {
+pub(super) fn built(engine: &Engine, file: &Path) -> Result<CompiledPlan, Failure> {
     Ok(compile(engine, file).built?)
 }
 
-/// Compiles a plan from its source, and says which files it was made of. The lines that its code prints go to stderr.
+/// Compiles a plan from its source, and lists the files that it depends on. The output of its code goes to stderr.
 pub(super) fn compile(engine: &Engine, file: &Path) -> Outcome {
     let outcome = Compiler::new(worker::here()).compile(engine, file, &import_root(engine, file));
     outcome.printed.iter().for_each(|line| out::note(line));
@@ -122,7 +122,7 @@ pub(super) fn warn_if_behind(engine: &Engine, name: &str) {
     }
     let parsed = |text: &str| -> Option<serde_json::Value> {
         let mut plan: serde_json::Value = serde_json::from_str(text).ok()?;
-        // Another version of the compiler differs in this alone.
+        // A difference in the compiler's version does not matter.
         plan.as_object_mut()?.remove("built_by");
         Some(plan)
     };
@@ -148,14 +148,14 @@ pub(super) fn names(engine: &Engine) -> Result<Vec<String>, Failure> {
     Ok(files(engine, &[SOURCE, BUILT])?.into_keys().collect())
 }
 
-/// The files of the engine's folder that end like this, and the names of their plans, in order; each name once.
+/// The files of the engine's folder with these endings, by the names of their plans, in order.
 pub(super) fn files(engine: &Engine, endings: &[&str]) -> Result<BTreeMap<String, PathBuf>, Failure> {
     let folder = engine.folder().ok_or_else(no_folder)?;
     plan_files(folder, endings)
         .map_err(|error| Failure::of(format!("cannot read the folder {}: {error}", folder.display())))
 }
 
-/// Why there is no plan of this name: where it was looked for, and what is there.
+/// The failure of an unknown plan: the places that were searched, and the known plans.
 fn unknown(engine: &Engine, name: &str, error: anabranch_plan::Error) -> Failure {
     if !matches!(error, anabranch_plan::Error::NoPlan { .. }) {
         return error.into();

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fresh::{is_there, missing, write};
 use crate::out;
 
-/// The help's last part.
+/// The end of the help text.
 pub(crate) const HELP: &str = "\
 If there is no anabranch.toml in this folder or above, a project is created first: registry, data, plan folder. No \
 file is ever replaced.
@@ -21,7 +21,7 @@ file is ever replaced.
 
 Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.";
 
-/// A project: what its files are called, and what is in them. They go by the names that [`FEED`] uses.
+/// The files of a new project, with their content. They define the names that [`FEED`] uses.
 const PROJECT: [(&str, &str); 5] = [
     ("anabranch.toml", include_str!("scaffold/anabranch.toml")),
     ("registry/keys.toml", include_str!("scaffold/keys.toml")),
@@ -33,10 +33,10 @@ const PROJECT: [(&str, &str); 5] = [
 const FEED: &str = include_str!("scaffold/feed.plan.ts");
 const REQUEST: &str = r#"{"user_id": 1}"#;
 const REQUEST_WITH_ROWS: &str = r#"{"user_id": 1, "candidates": [{"id": 4}, {"id": 7}, {"id": 8}]}"#;
-/// A plan that builds whatever the registry holds.
+/// A plan that compiles with any registry.
 const ROWS: &str = include_str!("scaffold/rows.plan.ts");
 const TSCONFIG: &str = include_str!("scaffold/tsconfig.json");
-/// Where the plans of such a project are.
+/// The plan folder of such a project.
 const PLANS: &str = "plans";
 
 /// Writes the beginning of a plan.
@@ -101,7 +101,8 @@ impl New {
     }
 }
 
-/// The text of a plan with an endpoint of the registry in its comments; without those that need one if there is none.
+/// The text of a plan with an endpoint of the registry in its comments. If there is no endpoint, these comments are
+/// removed.
 fn with_endpoint(text: &str, endpoints: &Endpoints) -> String {
     match endpoints.iter().find(|endpoint| endpoint.kind == EndpointKind::Redis) {
         Some(endpoint) => text.replace("ENDPOINT", &format!("EP.redis.{}", endpoint.name)),
@@ -111,7 +112,7 @@ fn with_endpoint(text: &str, endpoints: &Endpoints) -> String {
     }
 }
 
-/// The file of a new plan, if there is none of this name, as TypeScript or as JSON.
+/// The path of a new plan. Fails if a plan of this name exists, as TypeScript or as JSON.
 fn free(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
     let [file, json] = ["ts", "json"].map(|ending| folder.join(format!("{name}.plan.{ending}")));
     missing([file.as_path(), &json])?;

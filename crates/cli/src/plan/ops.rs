@@ -61,7 +61,7 @@ fn as_json(spec: &Spec) -> serde_json::Value {
     json!({"op": spec.name, "doc": spec.doc, "inputs": spec.inputs, "params": params})
 }
 
-/// The type of a parameter, in words.
+/// Describes the type of a parameter.
 fn kind(kind: ParamKind) -> String {
     match kind {
         ParamKind::Int(least, most) => match (least, most) {

@@ -12,7 +12,7 @@ use super::threads::Threads;
 use crate::failure::Failure;
 use crate::out;
 
-/// The file that describes a project.
+/// The name of project files.
 pub(super) const PROJECT_FILE: &str = "anabranch.toml";
 
 /// The project, and the parts of it that options replace.
@@ -43,18 +43,18 @@ pub(crate) struct ProjectArgs {
     test_ops: bool,
 }
 
-/// `FILE` or `FILE=PATTERN`.
+/// Parses `FILE` or `FILE=PATTERN`.
 pub(super) fn data_file(text: &str) -> Result<DataFile, String> {
     Ok(DataFile::parse(text, Path::new("")))
 }
 
 impl ProjectArgs {
-    /// An engine; the warnings about its parts are written.
+    /// An engine. Warnings about its parts are reported.
     pub(crate) fn engine(&self, threads: Option<&Threads>, rows: RowsUse) -> Result<Engine, Failure> {
         self.engine_with(threads, rows, |_| {})
     }
 
-    /// An engine with some settings of its own.
+    /// An engine with changed settings.
     pub(crate) fn engine_with(
         &self,
         threads: Option<&Threads>,
@@ -77,7 +77,8 @@ impl ProjectArgs {
         Ok(Engine::load(config)?)
     }
 
-    /// A sampler that captures requests as the project says. Nobody else has its store open meanwhile.
+    /// A sampler that captures requests according to the project. No other process may have its store open at the same
+    /// time.
     pub(crate) fn sampler(&self, engine: &Engine) -> Result<Sampler, Failure> {
         let no_captures = || {
             Problem::new("captures", "no project file says which requests are captured")
@@ -104,7 +105,7 @@ impl ProjectArgs {
         Ok(config)
     }
 
-    /// Warns if nothing says where rows come from, and the plan reads some.
+    /// Warns if the plan reads rows and no option or project file defines their source.
     pub(crate) fn warn_without_rows(&self, plan: &Plan) -> Result<(), Failure> {
         let given = self.redis.is_some() || !self.data.is_empty() || self.env.is_some();
         if !given && self.project()?.is_none() && anabranch_plan_inspect::explain(plan).trips > 0 {
@@ -120,7 +121,7 @@ impl ProjectArgs {
         self.project.clone().or_else(|| Some(self.project().ok()??.file))
     }
 
-    /// The files that say how plans are checked: the project file and the registries, and their folder.
+    /// The files that decide how plans are checked: the project file and the registries, with their folder.
     pub(super) fn settings_files(&self) -> Vec<PathBuf> {
         let project = self.project().ok().flatten();
         let here = std::env::current_dir().unwrap_or_default();
@@ -151,7 +152,7 @@ impl ProjectArgs {
     }
 }
 
-/// The project of this folder or one above.
+/// The project of the current folder or the nearest one above.
 pub(crate) fn nearest_project() -> Result<Option<Project>, Failure> {
     let here = std::env::current_dir()
         .map_err(|error| Failure::of(format!("there is no current folder: {error}")))?;

@@ -8,7 +8,7 @@ use anabranch_plan::{Registries, Request, RequestError};
 use crate::failure::Failure;
 use crate::out;
 
-/// The most bytes of a request on stdin; real requests are far smaller.
+/// The size limit of a request on stdin in bytes; real requests are far smaller.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// The text of the request.
@@ -36,7 +36,7 @@ pub(super) fn file(file: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(file).map_err(|error| Failure::of(format!("cannot read {}: {error}", file.display())))
 }
 
-/// The request, or what is wrong with it on stdout: that too is an answer.
+/// Parses the request. If it is malformed, the error is written to stdout as the response.
 pub(super) fn parse(text: &[u8], registries: &Registries) -> Result<Request, Failure> {
     match Request::parse(text, registries) {
         Ok(request) => {

@@ -70,7 +70,7 @@ impl Run {
                 return Err(Failure::Wrong("--trace: a request is captured or traced, not both".to_owned()));
             }
         }
-        // One request has nothing to share threads with: what it waits for wakes the thread it waits on.
+        // A single request has no use for several threads: every wakeup is for this thread.
         wait::here(Box::pin(self.answer(keep)))
     }
 
@@ -90,14 +90,14 @@ impl Run {
             deadline: self.deadline_ms.map(|millis| now + Duration::from_millis(millis)),
             node_timeout: self.node_timeout_ms.map(Duration::from_millis),
             sequential: self.threads.sequential,
-            inline_threshold: None,
+            ..RunOptions::default()
         };
         let answer = match (&self.trace, keep) {
             (_, Some(keep)) => {
                 let (store, set) = keep.place();
                 let (answer, capture) =
                     anabranch_plan_inspect::capture(&plan, request, &options, store, set).await;
-                // It is the answer that counts, and its error: both are told whatever became of the capture.
+                // The response counts. It or its error is reported regardless of the capture's result.
                 let written =
                     answer.map_err(Failure::from).and_then(|answer| self.write(&answer, &engine, &plan));
                 return match (written, keep.told(capture).await) {
@@ -142,10 +142,10 @@ impl Run {
     }
 }
 
-/// The text of an entry in one column.
+/// A function that formats one column of a ledger entry.
 type Cell = fn(&LedgerEntry) -> String;
 
-/// An answer's ledger as a table.
+/// The ledger of an answer as a table.
 pub(crate) fn ledger(answer: &Answer) -> Table {
     let columns: [(&str, Cell); 8] = [
         ("node", |entry| entry.node.clone()),
@@ -157,7 +157,7 @@ pub(crate) fn ledger(answer: &Answer) -> Table {
         ("age", |entry| entry.age.map(duration::format).unwrap_or_default()),
         ("detail", |entry| entry.detail.clone().unwrap_or_default()),
     ];
-    // A column that is empty for all entries is left out.
+    // Columns that are empty for all entries are left out.
     let said = |(_, cell): &&(&str, Cell)| answer.ledger.iter().any(|entry| !cell(entry).is_empty());
     let columns: Vec<_> = columns.iter().filter(said).collect();
     let mut table = Table::new(columns.iter().map(|(name, _)| *name));
@@ -167,12 +167,12 @@ pub(crate) fn ledger(answer: &Answer) -> Table {
     table
 }
 
-/// The answer as a table: outputs if there are several, ids, then the columns that some row has, by key.
+/// The answer as a table: outputs if there are several, ids, then the columns that any row has, by key.
 pub(crate) fn table(answer: &Answer, registries: &Registries) -> Table {
     let keys = &registries.keys;
     let has = |key| answer.candidates().any(|candidate| candidate.get(key).is_some());
     let columns: Vec<_> = keys.iter().filter(|entry| has(entry.key)).collect();
-    // Which output a row is of is news only if there are several.
+    // The column for the output is needed only if there are several.
     let several = answer.outputs.len() > 1;
     let head = several.then_some("output").into_iter().chain(["id"]);
     let mut table = Table::new(head.chain(columns.iter().map(|entry| entry.name.as_str())));
@@ -191,13 +191,13 @@ pub(crate) fn table(answer: &Answer, registries: &Registries) -> Table {
     table
 }
 
-/// A number with at most four digits behind the point.
+/// A number with at most four decimal places.
 fn short(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A picture for people, or a trace for tools.
+/// The format of a trace: a picture for people, or JSON for tools.
 #[derive(Clone, Copy)]
 enum TraceKind {
     Html,

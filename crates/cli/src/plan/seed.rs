@@ -42,7 +42,7 @@ impl Seed {
     }
 }
 
-/// An address without what it says of users and passwords.
+/// An address without its user and password.
 fn host_of(address: &str) -> &str {
     address.rsplit_once('@').map_or(address, |(_, host)| host)
 }

@@ -1,4 +1,4 @@
-//! Options about threads, and whole numbers in bounds.
+//! Options about threads, and bounded integers.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Threads {
 /// The longest deadline, in milliseconds.
 pub(crate) const A_DAY: u64 = 86_400_000;
 
-/// A whole number in these bounds.
+/// Parses an integer within these bounds.
 pub(crate) fn whole(text: &str, least: u64, most: u64) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| match most {

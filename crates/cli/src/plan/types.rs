@@ -9,7 +9,7 @@ use super::project_args::{self, ProjectArgs};
 use crate::failure::Failure;
 use crate::out;
 
-/// The help's last part.
+/// The end of the help text.
 pub(crate) const HELP: &str = "\
 The file declares keys, parameters, endpoints and ops, so that editors complete and check plans.
 
@@ -18,7 +18,7 @@ The file declares keys, parameters, endpoints and ops, so that editors complete 
 
 Exit codes: 0 fine; 1 stale or failed (stderr says why); 2 wrong usage.";
 
-/// The name of the declarations in the plan folder.
+/// The name of the declarations file in the plan folder.
 pub(super) const FILE: &str = "anabranch.d.ts";
 
 /// Declares what plans may use.
@@ -54,7 +54,7 @@ impl Types {
             Err(error) => return Err(Failure::of(format!("cannot read {shown}: {error}"))),
         };
         match there {
-            // Not written again, so that nobody who watches the file is woken.
+            // The file is not written again, so that programs that watch it are not notified.
             Some(there) if there == text => out::note(&format!("{shown} is as it should be")),
             Some(_) if self.check => {
                 return Err(Failure::of(format!("{shown} is stale; `anabranch plan types` writes it anew")));

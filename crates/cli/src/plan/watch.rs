@@ -1,4 +1,4 @@
-//! `anabranch plan build --watch`: builds again what changed.
+//! `anabranch plan build --watch`: rebuilds plans whose files changed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,19 +15,19 @@ use crate::failure::Failure;
 use crate::out;
 use crate::wait;
 
-/// How often the files are looked at. Not by notifications: those miss network folders and containers.
+/// The interval of polling the files. Notifications would miss network folders and containers.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Plans that were built, and the files that each was built of.
+/// The plans that were built, and the files that each depends on.
 #[derive(Default)]
 struct WatchedFiles(BTreeMap<PathBuf, Vec<SourceFile>>);
 
-/// Builds, and goes on until it is stopped.
+/// Builds plans until it is stopped.
 pub(super) fn run(build: &Build) -> Result<(), Failure> {
     let runtime = wait::runtime(&mut tokio::runtime::Builder::new_current_thread())?;
     let mut begun = false;
     loop {
-        // What the registry says is in everything, so that it is all begun anew.
+        // Every plan depends on the registry, so a change of it restarts everything.
         let registry = looks(build.project.settings_files());
         match build.project.engine(None, RowsUse::Unneeded) {
             Ok(engine) => wait::on(&runtime, Box::pin(watch(build, &engine, &registry, &mut begun)))?,
@@ -40,7 +40,7 @@ pub(super) fn run(build: &Build) -> Result<(), Failure> {
     }
 }
 
-/// Builds what changed until the registry does.
+/// Rebuilds changed plans until the registry changes.
 async fn watch(
     build: &Build,
     engine: &Engine,
@@ -52,7 +52,7 @@ async fn watch(
     loop {
         let sources = match build.sources(engine) {
             Ok(sources) => sources,
-            // It may come back: editors and version control take files away for a moment.
+            // The sources may reappear, because editors and version control remove files for a moment.
             Err(failure) if *begun => {
                 failure.report();
                 until(|| changed(registry) || build.sources(engine).is_ok()).await;
@@ -85,12 +85,12 @@ async fn watch(
 }
 
 impl WatchedFiles {
-    /// True if a file that a source was built from changed since, or the source was never built.
+    /// Whether a file of the source changed since it was built, or the source was never built.
     fn is_due(&self, source: &Path) -> bool {
         self.0.get(source).is_none_or(|files| changed(files))
     }
 
-    /// True if there is such a source, or one that is gone.
+    /// Whether any source must be rebuilt or has been removed.
     fn is_any_due(&self, build: &Build, engine: &Engine) -> bool {
         match build.sources(engine) {
             Ok(sources) => sources.len() < self.0.len() || sources.iter().any(|source| self.is_due(source)),

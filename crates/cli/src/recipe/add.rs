@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, Value};
 use anabranch_recipe::{
-    Draft, FilesOutside, Functions, JsonBudget, Params, RecipeFile, Ref, UnknownFunction, check_call,
+    Draft, DraftInput, FilesOutside, Functions, JsonBudget, Params, RecipeFile, UnknownFunction, check_call,
     value_from_json,
 };
 use clap::Args;
 use serde_json::json;
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::backend::Backend;
-use super::folder::{self, Walked};
+use super::folder::{self, WalkedFolder};
 use super::input::Input;
 use super::{functions, graph, show};
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ stdout: the recipe's address; of a file, a table of names and addresses. Nothing
   anabranch recipe add take/1.0.0 -i page -p bytes:=10           # := takes JSON
   anabranch recipe add --file graph.toml                         # blobs and recipes by name
 
-Exit codes: 0 stored durably; 1 refused or failed; 2 wrong usage; 3 stored, but data that had been
+Exit codes: 0 stored durably; 1 refused or failed; 2 wrong usage; 3 stored, but data that had been \
 acknowledged before was lost (the log says what).";
 
 /// Stores recipes.
@@ -67,10 +67,10 @@ impl Add {
         let Some(function) = &self.function else {
             let file = self.file.as_deref().unwrap_or_else(|| unreachable!("clap wants one of the two"));
             let outside = if self.allow_files_outside { FilesOutside::Accept } else { FilesOutside::Refuse };
-            // A server knows which functions it has, and refuses others itself.
+            // A server has its own functions, and refuses unknown ones itself.
             let known = if self.at.is_remote() { UnknownFunction::Accept } else { unknown };
             let file = RecipeFile::read(file, &Functions::builtin(), known, outside)?;
-            return self.at.run(Missing::Make, async |backend| {
+            return self.at.run(MissingStore::Make, async |backend| {
                 let put = graph::put(backend, file, unknown, &self.at.folder()).await?;
                 if self.json {
                     return show::json(&graph::as_json(&put));
@@ -90,10 +90,10 @@ impl Add {
             check_call(known.as_ref(), self.inputs.len(), &params)
                 .map_err(|fault| Failure::of(format!("`{function}`: {fault}")))?;
         }
-        self.at.run(Missing::Make, async |backend| {
+        self.at.run(MissingStore::Make, async |backend| {
             let mut inputs = Vec::with_capacity(self.inputs.len());
             for input in &self.inputs {
-                inputs.push(Ref::Address(find_or_put(backend, input, &self.at.folder()).await?));
+                inputs.push(DraftInput::Address(find_or_put(backend, input, &self.at.folder()).await?));
             }
             let draft = Draft { function, inputs, params };
             let added = backend.add_all(&[draft], unknown).await?;
@@ -112,14 +112,14 @@ impl Add {
     }
 }
 
-/// The address that an input means. A file or a folder that no name hides is put.
+/// The address of an input. A file or folder is stored, unless the input is also a name or an address.
 async fn find_or_put(backend: &Backend, input: &str, store: &Path) -> Result<Address, Failure> {
     if let Some(address) = backend.look_up(input).await? {
         return Ok(address);
     }
     let path = Path::new(input);
     if path.is_dir() {
-        let put = folder::put(backend, path, Walked::find(path, store)?).await?;
+        let put = folder::put(backend, WalkedFolder::find(path, store)?).await?;
         out::note(&format!("put the folder {input} as {}", put.address));
         return Ok(put.address);
     }
@@ -131,7 +131,7 @@ async fn find_or_put(backend: &Backend, input: &str, store: &Path) -> Result<Add
     Ok(put.address)
 }
 
-/// `name=text` or `name:=json`.
+/// Parses `name=text` or `name:=json`.
 fn param(text: &str) -> Result<(String, Value), String> {
     let Some((name, value)) = text.split_once('=') else {
         return Err("a parameter looks like NAME=TEXT or NAME:=JSON".to_owned());
@@ -139,7 +139,7 @@ fn param(text: &str) -> Result<(String, Value), String> {
     match name.strip_suffix(':') {
         None => Ok((name.to_owned(), Value::Text(value.to_owned()))),
         Some(name) => {
-            // The text is the caller's own, and as long as a command line at most.
+            // The text is the user's own, and no longer than a command line.
             let value = value_from_json(value, &JsonBudget::new(usize::MAX));
             Ok((name.to_owned(), value.map_err(|error| format!("not a parameter in JSON: {error}"))?))
         }

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_content::{Address, Exported};
+use anabranch_content::{Address, ExportReport};
 use anabranch_text::{count, size};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::backend::Backend;
 use super::input::Input;
 use super::pour::Sink;
@@ -60,7 +60,7 @@ impl Export {
         if self.json && self.file == Path::new("-") {
             return Err(Failure::Wrong("--json and the archive cannot both go to stdout".to_owned()));
         }
-        self.at.run_until("stopped; the archive is not whole", Missing::Refuse, async |backend| {
+        self.at.run_until("stopped; the archive is not whole", MissingStore::Refuse, async |backend| {
             let addresses = match self.targets.is_empty() {
                 false => backend.find_all(&self.targets).await?,
                 true => {
@@ -96,14 +96,14 @@ impl Export {
     }
 }
 
-/// Exports to a pipe by way of a file: the owner of the store may end half-way, and what went to a pipe cannot be taken
-/// back.
+/// Exports to a pipe through a temporary file. The owner of the store may end halfway, and bytes in a pipe cannot be
+/// taken back.
 async fn export_spooled(
     backend: &Backend,
     addresses: &[Address],
     sink: &mut Sink,
     near: &Path,
-) -> Result<Exported, Failure> {
+) -> Result<ExportReport, Failure> {
     let failed = |error| Failure::of(format!("cannot keep the archive in a temporary file: {error}"));
     let spool = pour::spool_file(near).map_err(failed)?;
     let exported = backend.export(addresses, &|| pour::emptied(&spool).map_err(failed)).await?;
@@ -122,7 +122,7 @@ async fn export_spooled(
 impl Import {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let archive = Input::open(&self.file, &self.at.folder())?;
-        self.at.run_until("stopped; what was imported so far is kept", Missing::Make, async |backend| {
+        self.at.run_until("stopped; what was imported so far is kept", MissingStore::Make, async |backend| {
             let file_name = || self.file.file_name().map(|name| name.to_string_lossy().into_owned());
             let label = self.label.clone().or_else(file_name).unwrap_or_default();
             let terms =
@@ -152,7 +152,7 @@ impl Import {
     }
 }
 
-fn import_json(imported: &anabranch_content::Imported) -> Json {
+fn import_json(imported: &anabranch_content::ImportReport) -> Json {
     let name = |it: &anabranch_content::ImportedName| {
         let taken_by = it.taken_by.map(|it| it.to_string());
         json!({"name": it.name, "address": it.address.to_string(), "taken_by": taken_by})
@@ -199,7 +199,7 @@ impl Imports {
         if let Some(ImportsVerb::Drop(drop)) = self.verb {
             return drop.run();
         }
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let imports = backend.imports().await?;
             if self.json {
                 let one = |it: &anabranch_content::ImportRecord| {
@@ -223,7 +223,7 @@ impl Imports {
 
 impl DropImport {
     fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let dropped = backend.drop_import(&self.id).await?;
             let dropped = dropped.ok_or_else(|| {
                 Failure::of(format!(

@@ -1,4 +1,4 @@
-//! Where recipes are kept: a folder, the server that owns it, or a server by its address.
+//! The location of recipes: a folder, the server that owns it, or a server by its address.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,12 @@ use anabranch_content::Store;
 use clap::Args;
 
 use super::backend::Backend;
-use super::credentials::{self, Credentials};
-use super::data_folder::DataFolder;
+use super::credentials;
 use super::interrupt::Interrupt;
 use super::options::StoreOptions;
 use super::owner::Handover;
 use super::place::Place;
+use super::remote::Remote;
 use crate::failure::Failure;
 use crate::wait;
 
@@ -19,39 +19,34 @@ use crate::wait;
 #[derive(Args)]
 pub(crate) struct At {
     #[command(flatten)]
-    data: DataFolder,
-    /// The server to talk to, http://HOST:PORT or https://HOST:PORT, whatever --data says.
-    #[arg(long, value_name = "URL", env = "ANABRANCH_SERVER", hide_env_values = true)]
-    server: Option<String>,
-    #[command(flatten)]
-    credentials: Credentials,
+    remote: Remote,
     #[command(flatten)]
     options: StoreOptions,
 }
 
-/// Whether a store is made where there is none.
+/// The behaviour if there is no store.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Missing {
+pub(super) enum MissingStore {
     Make,
     Refuse,
 }
 
 impl At {
-    /// Does something there, and closes the store afterwards whatever came of it. Work that was done fails with
-    /// [`Failure::Lost`] if the store lost acknowledged data.
+    /// Does `work` there, and closes the store afterwards in any case. Fails with [`Failure::Lost`] if the work
+    /// succeeded but the store lost acknowledged data.
     pub(super) fn run<T>(
         &self,
-        missing: Missing,
+        missing: MissingStore,
         work: impl AsyncFnOnce(&Backend) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         self.run_until("stopped", missing, work)
     }
 
-    /// The same, with a message for Ctrl-C that says what is kept.
+    /// The same, with a message for Ctrl-C about the data that stays.
     pub(super) fn run_until<T>(
         &self,
         stopped: &str,
-        missing: Missing,
+        missing: MissingStore,
         work: impl AsyncFnOnce(&Backend) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let runtime = runtime()?;
@@ -66,7 +61,7 @@ impl At {
         let closed = wait::on(&runtime, Box::pin(backend.close(handover)));
         let checked = backend.health().map_or(Ok(()), |health| self.options.check(&health));
         match result {
-            // Nobody reads the output any more, which is fine; a loss is not.
+            // A closed output is fine, but lost data is not.
             Err(Failure::Unheard) => checked.and(Err(Failure::Unheard)),
             result => {
                 let value = result?;
@@ -77,21 +72,20 @@ impl At {
 
     /// Whether a server is named.
     pub(super) fn is_remote(&self) -> bool {
-        self.server.is_some()
+        self.remote.is_named()
     }
 
-    /// The folder of the store. With a server it says nothing.
+    /// The folder of the store. It is meaningless if a server is named.
     pub(super) fn folder(&self) -> PathBuf {
-        self.data.find()
+        self.remote.folder()
     }
 
-    async fn open(&self, missing: Missing) -> Result<Backend, Failure> {
-        if let Some(url) = &self.server {
-            let server = self.credentials.address(url, &self.data.find())?;
+    async fn open(&self, missing: MissingStore) -> Result<Backend, Failure> {
+        if let Some(server) = self.remote.named()? {
             return Backend::open(Place::Server { server }).await;
         }
-        let folder = self.data.find();
-        if missing == Missing::Refuse && !Store::is_in(&folder) {
+        let folder = self.folder();
+        if missing == MissingStore::Refuse && !Store::is_in(&folder) {
             return Err(Failure::of(format!(
                 "there is no store in {}; `anabranch recipe put FILE` makes one, --data DIR names another",
                 folder.display()
@@ -101,7 +95,7 @@ impl At {
     }
 }
 
-/// The runtime of commands: the thread of the command itself may wait for files, these threads do not.
+/// The runtime of commands. The command's own thread may block on files; the threads of the runtime do not.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(2))
 }

@@ -1,10 +1,10 @@
-//! The backend of a command: an executor in this process, or one behind a socket or a server. The verbs cannot tell
-//! which. If the process that owns the store ends, calls to it are repeated, here or with the next owner.
+//! The backend of a command: an executor in this process, or one behind a socket or a server. The verbs do not depend
+//! on which. If the process that owns the store ends, its calls are retried, here or with the next owner.
 //!
-//! Every call is safe to repeat when its answer was lost. Blobs and recipes are stored by their content. Pins,
-//! names, invalidation, collection and imports come to the same state when they are done twice; only the counts in the
-//! answer ("was pinned already", "0 of them new") are then those of the last attempt. A name that another command set
-//! in between is set once more, as if this command had come second.
+//! Every call is safe to retry when its reply was lost. Blobs and recipes are stored by their content. Pins, names,
+//! invalidation, collection and imports reach the same state when they are done twice; only the counts in the reply
+//! ("was pinned already", "0 of them new") are those of the last attempt. A name that another command set in between is
+//! set once more, as if this command had come second.
 
 use std::io::ErrorKind::BrokenPipe;
 use std::io::Write;
@@ -13,22 +13,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_content::{
-    Address, Collect, Collected, DroppedImport, Exported, Health, Import, ImportRecord, Imported, NameChange,
-    Put, Scrub, Scrubbed, Value,
+    Address, Collect, CollectReport, DroppedImport, ExportReport, Health, Import, ImportRecord, ImportReport,
+    NameChange, Put, Scrub, ScrubReport,
 };
 use anabranch_recipe::{
-    Added, Draft, Error, Heard, Invalidate, Invalidated, Listener, Ref, Signature, Status, UnknownFunction,
+    AddedRecipe, Draft, Error, Invalidate, InvalidationReport, Listener, Notice, Signature, Status,
+    UnknownFunction,
 };
-use anabranch_server::{Client, ClientError, Code, Hearing, Resolved, Target};
+use anabranch_server::{Client, ClientError, Code, NoticeStream, ResolvedTarget, Target};
 use anabranch_text::{closest, quote};
 use bytes::Bytes;
 
-use super::got::Got;
+use super::incoming::IncomingValue;
 use super::input::Input;
 use super::owner::{Handover, Owner};
 use super::place::{Connection, Place};
 use super::pour;
-use super::progress::{Meter, Metered};
+use super::progress::{Meter, MeteredIo};
 use crate::failure::Failure;
 
 /// The executor or server that does the work.
@@ -37,21 +38,21 @@ pub(super) struct Backend {
     connection: Mutex<Arc<Connection>>,
 }
 
-/// Owners that may end under one call before the command gives up.
+/// The most owners that may end during one call before the command gives up.
 const OWNERS_MOST: usize = 200;
 
-/// Hears what happens.
-pub(super) enum Ear {
+/// A source of events.
+pub(super) enum EventSource {
     Local(Listener),
-    Remote(Box<Hearing>),
+    Remote(Box<NoticeStream>),
 }
 
-impl Ear {
+impl EventSource {
     /// The next event; `None` after the last one.
-    pub(super) async fn next(&mut self) -> Option<Heard> {
+    pub(super) async fn next(&mut self) -> Option<Notice> {
         match self {
-            Ear::Local(listener) => listener.next().await,
-            Ear::Remote(hearing) => hearing.next().await?.ok(),
+            EventSource::Local(listener) => listener.next().await,
+            EventSource::Remote(hearing) => hearing.next().await?.ok(),
         }
     }
 }
@@ -63,7 +64,7 @@ impl Backend {
         Ok(Backend { place, connection })
     }
 
-    /// Makes a call, again and again if the owner of the store ends before it answers.
+    /// Makes a call. It is retried if the owner of the store ends before it replies.
     pub(super) async fn call<T>(
         &self,
         attempt: impl AsyncFn(&Connection) -> Result<T, Failure>,
@@ -71,7 +72,7 @@ impl Backend {
         Ok(self.call_on(attempt).await?.1)
     }
 
-    /// The same, with the connection that answered.
+    /// The same, with the connection that replied.
     pub(super) async fn call_on<T>(
         &self,
         attempt: impl AsyncFn(&Connection) -> Result<T, Failure>,
@@ -89,7 +90,7 @@ impl Backend {
         }
     }
 
-    /// The connection of now.
+    /// The current connection.
     fn connection(&self) -> Arc<Connection> {
         Arc::clone(&self.connection.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -99,7 +100,7 @@ impl Backend {
         matches!(connection, Connection::Client(_)) && self.place.is_handed_over(failure).await
     }
 
-    /// Becomes the owner of the store or finds the next one, unless that was done since.
+    /// Becomes the owner of the store or finds the next one, unless that has already been done.
     pub(super) async fn renew(&self, cut: &Arc<Connection>) -> Result<(), Failure> {
         if Arc::ptr_eq(&self.connection(), cut) {
             let next = Arc::new(self.place.open().await?);
@@ -113,12 +114,12 @@ impl Backend {
         !matches!(*self.connection(), Connection::Owner(_))
     }
 
-    /// Whether that process may end before this command does, which then goes on by itself.
+    /// Whether that process may end before this command does. This command then continues by itself.
     pub(super) fn is_shared(&self) -> bool {
         self.is_remote() && matches!(self.place, Place::Folder { .. })
     }
 
-    /// Keeps an input as a blob.
+    /// Stores an input as a blob.
     pub(super) async fn put(&self, input: &Input) -> Result<Put, Failure> {
         self.call(async |connection| {
             let from = input.reader()?;
@@ -130,7 +131,7 @@ impl Backend {
         .await
     }
 
-    /// Keeps bytes.
+    /// Stores bytes.
     pub(super) async fn put_bytes(&self, bytes: Bytes) -> Result<Put, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.put(bytes.clone()).await?),
@@ -139,20 +140,20 @@ impl Backend {
         .await
     }
 
-    /// Keeps recipes that may read each other.
+    /// Stores recipes that may read each other.
     pub(super) async fn add_all(
         &self,
         drafts: &[Draft],
         unknown: UnknownFunction,
-    ) -> Result<Vec<Added>, Failure> {
+    ) -> Result<Vec<AddedRecipe>, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.add_all(drafts, unknown).await?),
-            Connection::Client(client) => in_parts(client, drafts, unknown).await,
+            Connection::Client(client) => Ok(client.add_all(drafts, unknown).await?),
         })
         .await
     }
 
-    /// The address that a text means: an address, the beginning of one, or a name.
+    /// The address of a text, which is an address, the beginning of one, or a name.
     pub(super) async fn find(&self, text: &str) -> Result<Address, Failure> {
         match self.look_up(text).await? {
             Some(address) => Ok(address),
@@ -160,7 +161,7 @@ impl Backend {
         }
     }
 
-    /// The address that a text means, if it means one.
+    /// The address of a text; `None` if there is none.
     pub(super) async fn look_up(&self, text: &str) -> Result<Option<Address>, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => match executor.find(text).await {
@@ -168,7 +169,7 @@ impl Backend {
                 found => Ok(Some(found?)),
             },
             Connection::Client(client) => match client.find(text).await {
-                // A path that leads to nothing inside of a folder has a message of its own.
+                // A path without an entry inside of a folder has another message.
                 Err(ClientError::Call { code: Code::NotFound, message })
                     if message.starts_with("nothing is named") =>
                 {
@@ -180,7 +181,7 @@ impl Backend {
         .await
     }
 
-    /// The failure of a text that means nothing, with the name that it may be meant for.
+    /// The failure of an unknown text, with the closest name as a suggestion.
     pub(super) async fn nothing_named(&self, text: &str) -> Failure {
         let names = match self.refs().await {
             Ok(names) => names,
@@ -199,7 +200,7 @@ impl Backend {
         Failure::of(format!("{error}; {help}"))
     }
 
-    /// The addresses that several texts mean.
+    /// The addresses of several texts.
     pub(super) async fn find_all(&self, texts: &[String]) -> Result<Vec<Address>, Failure> {
         let mut found = Vec::with_capacity(texts.len());
         for text in texts {
@@ -208,44 +209,44 @@ impl Backend {
         Ok(found)
     }
 
-    /// The recipe at an address, and what it came to.
-    pub(super) async fn resolve(&self, address: Address) -> Result<Resolved, Failure> {
+    /// The recipe at an address, and its memo.
+    pub(super) async fn resolve(&self, address: Address) -> Result<ResolvedTarget, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => {
                 let recipe = executor.resolve(&address).await?;
                 let memo = executor.store().status(&address).await?.memo;
-                Ok(Resolved { address, recipe, memo })
+                Ok(ResolvedTarget { address, recipe, memo })
             }
             Connection::Client(client) => Ok(client.resolve(address).await?),
         })
         .await
     }
 
-    /// A value, or a part of it, in time if it must be.
+    /// A value or a part of it, within a timeout if one is given.
     pub(super) async fn get(
         &self,
         address: Address,
         range: Range<u64>,
         within: Option<Duration>,
-    ) -> Result<Got<'_>, Failure> {
-        Got::begin(self, address, range, within).await
+    ) -> Result<IncomingValue<'_>, Failure> {
+        IncomingValue::begin(self, address, range, within).await
     }
 
-    /// Hears from now on what happens.
-    pub(super) async fn listen(&self) -> Result<Ear, Failure> {
+    /// Subscribes to events from now on.
+    pub(super) async fn listen(&self) -> Result<EventSource, Failure> {
         self.call(async |connection| match connection {
-            Connection::Owner(Owner { executor, .. }) => Ok(Ear::Local(executor.listen())),
-            Connection::Client(client) => Ok(Ear::Remote(Box::new(client.events().await?))),
+            Connection::Owner(Owner { executor, .. }) => Ok(EventSource::Local(executor.listen())),
+            Connection::Client(client) => Ok(EventSource::Remote(Box::new(client.events().await?))),
         })
         .await
     }
 
-    /// Forgets what recipes came to.
+    /// Forgets the values of recipes.
     pub(super) async fn invalidate(
         &self,
         address: Address,
         terms: &Invalidate,
-    ) -> Result<Invalidated, Failure> {
+    ) -> Result<InvalidationReport, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.invalidate(&address, terms).await?),
             Connection::Client(client) => Ok(client.invalidate(address, terms).await?),
@@ -253,7 +254,7 @@ impl Backend {
         .await
     }
 
-    /// Holds an address; whether that is new.
+    /// Pins an address; true if it was not pinned before.
     pub(super) async fn pin(&self, address: Address) -> Result<bool, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().pin(&address).await?),
@@ -262,7 +263,7 @@ impl Backend {
         .await
     }
 
-    /// Lets an address go; whether it was held.
+    /// Unpins an address; true if it was pinned.
     pub(super) async fn unpin(&self, address: Address) -> Result<bool, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().unpin(&address).await?),
@@ -271,7 +272,7 @@ impl Backend {
         .await
     }
 
-    /// Pinned addresses behind one, as many as a page has.
+    /// A page of the pinned addresses after `after`.
     pub(super) async fn pins(&self, after: Option<Address>, page: u16) -> Result<Vec<Address>, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => {
@@ -282,7 +283,7 @@ impl Backend {
         .await
     }
 
-    /// Has a name mean an address, or nothing.
+    /// Points a name to an address, or drops it.
     pub(super) async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<bool, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().name(name, address).await?),
@@ -291,7 +292,7 @@ impl Backend {
         .await
     }
 
-    /// Has a name mean an address, if it means `expected` now.
+    /// Points a name to an address, if it points to `expected` now.
     pub(super) async fn set_ref_if(
         &self,
         name: &str,
@@ -307,7 +308,7 @@ impl Backend {
         .await
     }
 
-    /// The imports that hold what they brought, oldest first.
+    /// The imports that still protect their content from collection, oldest first.
     pub(super) async fn imports(&self) -> Result<Vec<ImportRecord>, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().imports().await?),
@@ -316,7 +317,7 @@ impl Backend {
         .await
     }
 
-    /// Drops an import; `None` if there is none.
+    /// Drops an import; `None` if there is no such import.
     pub(super) async fn drop_import(&self, id: &str) -> Result<Option<DroppedImport>, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().drop_import(id).await?),
@@ -325,7 +326,7 @@ impl Backend {
         .await
     }
 
-    /// All names, with what they mean.
+    /// All names, with their addresses.
     pub(super) async fn refs(&self) -> Result<Vec<(String, Address)>, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().names().await?),
@@ -343,8 +344,8 @@ impl Backend {
         .await
     }
 
-    /// Removes what nothing holds.
-    pub(super) async fn collect(&self, terms: &Collect) -> Result<Collected, Failure> {
+    /// Removes everything that nothing protects.
+    pub(super) async fn collect(&self, terms: &Collect) -> Result<CollectReport, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().collect(terms.clone()).await?),
             Connection::Client(client) => Ok(client.collect(terms).await?),
@@ -352,8 +353,9 @@ impl Backend {
         .await
     }
 
-    /// Reads and checks everything, so many bytes a second; as fast as it goes here, gently on a server, if not said.
-    pub(super) async fn scrub(&self, bytes_per_second: Option<u64>) -> Result<Scrubbed, Failure> {
+    /// Reads and checks everything at this rate. The default is unlimited for the owner, and the store's default rate
+    /// for a server.
+    pub(super) async fn scrub(&self, bytes_per_second: Option<u64>) -> Result<ScrubReport, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => {
                 Ok(executor.store().scrub(Scrub { bytes_per_second }).await?)
@@ -366,14 +368,15 @@ impl Backend {
         .await
     }
 
-    /// Writes addresses and all that they lead to. Each attempt asks for a writer that is at its beginning.
+    /// Writes an archive of addresses and everything that they refer to. Each attempt gets a new writer at its
+    /// beginning.
     pub(super) async fn export(
         &self,
         addresses: &[Address],
         writer: &dyn Fn() -> Result<Box<dyn Write + Send>, Failure>,
-    ) -> Result<Exported, Failure> {
+    ) -> Result<ExportReport, Failure> {
         self.call(async |connection| {
-            let to = Metered { inner: writer()?, meter: Meter::new("exporting", None) };
+            let to = MeteredIo { inner: writer()?, meter: Meter::new("exporting", None) };
             match connection {
                 Connection::Owner(owner) => {
                     owner.executor.store().export(addresses, to).await.map_err(unexported)
@@ -384,8 +387,8 @@ impl Backend {
         .await
     }
 
-    /// Brings in what an archive holds.
-    pub(super) async fn import(&self, archive: &Input, terms: Import) -> Result<Imported, Failure> {
+    /// Imports an archive.
+    pub(super) async fn import(&self, archive: &Input, terms: Import) -> Result<ImportReport, Failure> {
         self.call(async |connection| {
             let from = archive.reader()?;
             match connection {
@@ -407,7 +410,7 @@ impl Backend {
         .await
     }
 
-    /// How much there is and what was done.
+    /// The sizes and counters of the store and the executor.
     pub(super) async fn status(&self) -> Result<Status, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.status()),
@@ -433,65 +436,11 @@ impl Backend {
     }
 }
 
-/// So many recipes are sent at once, and about so many bytes; a server bounds what one call may bring.
-const SENT: usize = 20_000;
-const SENT_BYTES: usize = 4 << 20;
-
-/// How many of the first recipes are sent at once; at least one.
-fn part_of(drafts: &[Draft]) -> usize {
-    let mut bytes = 0;
-    let fits = drafts.iter().take(SENT).take_while(|draft| {
-        bytes += 40 * draft.inputs.len() + draft.params.values().map(text_bytes).sum::<usize>();
-        bytes <= SENT_BYTES
-    });
-    fits.count().max(1)
-}
-
-/// About the bytes of a parameter.
-fn text_bytes(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => 8 + text.len(),
-        Value::Bytes(bytes) => 8 + bytes.len(),
-        Value::List(values) => 8 + values.iter().map(text_bytes).sum::<usize>(),
-        Value::Map(values) => {
-            8 + values.iter().map(|(key, value)| key.len() + text_bytes(value)).sum::<usize>()
-        }
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Address(_) => 8,
-    }
-}
-
-async fn in_parts(
-    client: &Client,
-    drafts: &[Draft],
-    unknown: UnknownFunction,
-) -> Result<Vec<Added>, Failure> {
-    let mut added: Vec<Added> = Vec::with_capacity(drafts.len());
-    let mut rest = drafts;
-    while !rest.is_empty() {
-        let (part, behind) = rest.split_at(part_of(rest));
-        rest = behind;
-        let before = added.len();
-        let input = |input: &Ref| match *input {
-            Ref::Earlier(place) if place < before => Ref::Address(added[place].address),
-            Ref::Earlier(place) => Ref::Earlier(place - before),
-            Ref::Address(address) => Ref::Address(address),
-        };
-        let moved = |draft: &Draft| Draft {
-            inputs: draft.inputs.iter().map(input).collect(),
-            function: draft.function.clone(),
-            params: draft.params.clone(),
-        };
-        let part: Vec<Draft> = part.iter().map(moved).collect();
-        added.extend(client.add_all(&part, unknown).await?);
-    }
-    Ok(added)
-}
-
 async fn receive_archive(
     client: &Client,
     addresses: &[Address],
     mut to: impl Write,
-) -> Result<Exported, Failure> {
+) -> Result<ExportReport, Failure> {
     let mut archive = client.export(addresses.iter().copied().map(Target::from)).await?;
     while let Some(piece) = archive.next().await {
         to.write_all(&piece?).map_err(|error| unwritten(&error))?;
@@ -501,7 +450,7 @@ async fn receive_archive(
     exported.ok_or_else(|| Failure::of("the archive ended early; export it again"))
 }
 
-/// An error of the store, unless it is that nobody reads the archive any more.
+/// An error of an export. A broken pipe means that the reader has closed it.
 fn unexported(error: anabranch_content::Error) -> Failure {
     match error {
         anabranch_content::Error::Disk { cause, .. } if cause.kind() == BrokenPipe => Failure::Unheard,

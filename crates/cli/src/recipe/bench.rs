@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anabranch_content::Address;
 use anabranch_engine::clock::{Clock as _, SystemClock};
-use anabranch_recipe::{Draft, Executor, FunctionId, Functions, Get, Params, Ref, UnknownFunction};
+use anabranch_recipe::{Draft, DraftInput, Executor, FunctionId, Functions, Get, Params, UnknownFunction};
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde_json::{Value as Json, json};
@@ -27,7 +27,7 @@ pub(crate) struct Bench {
     json: bool,
 }
 
-/// So many puts are under way at once.
+/// The number of concurrent puts.
 const TOGETHER: usize = 64;
 
 impl Bench {
@@ -85,17 +85,17 @@ async fn measure(executor: &Executor, count: u32) -> Result<Vec<(&'static str, D
     Ok(rows)
 }
 
-/// Recipes that each read the one before.
+/// Recipes that each read the previous one.
 fn chain(first: Address, count: u32) -> Vec<Draft> {
     let link = |at: usize| Draft {
         function: FunctionId::new("identity", "1.0.0"),
-        inputs: vec![if at == 0 { Ref::Address(first) } else { Ref::Earlier(at - 1) }],
+        inputs: vec![if at == 0 { DraftInput::Address(first) } else { DraftInput::Earlier(at - 1) }],
         params: Params::new(),
     };
     (0..count as usize).map(link).collect()
 }
 
-/// A folder that is removed afterwards.
+/// A folder that is removed on drop.
 struct Scratch(std::path::PathBuf);
 
 impl Scratch {
@@ -109,7 +109,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // It is in the folder for temporary ones.
+        // An error is ignored, because the folder is in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-stdout: a line per file that is fine. stderr: all errors of the others, with their lines. No store is
+stdout: a line per file that is fine. stderr: all errors of the others, with their lines. No store is \
 opened, so names of the store that a file reads (`ref:NAME`) are not looked up.
 
   anabranch recipe check graph.toml

@@ -7,20 +7,20 @@ use anabranch_text::{count, duration, size};
 use clap::Args;
 use serde_json::json;
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-Keeps pins, names and imports, with everything needed to derive them, and all items younger than the
-grace period. `recipe du` says what holds the space; `recipe imports drop ID` and `recipe ref drop NAME
+Keeps pins, names and imports, with everything needed to derive them, and all items younger than the \
+grace period. `recipe du` says what holds the space; `recipe imports drop ID` and `recipe ref drop NAME \
 --history` drop holders.
 
   anabranch recipe collect --dry-run --detail
   anabranch recipe collect --grace 0 --keep-recipes
 
-Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 done, but data that had been acknowledged was lost
+Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 done, but data that had been acknowledged was lost \
 (the log says what).";
 
 /// Removes what nothing holds.
@@ -68,7 +68,7 @@ impl Collect {
             until_bytes: self.until_bytes,
             detail: if self.detail { 10_000 } else { 0 },
         };
-        self.at.run_until("stopped; what was removed so far is gone", Missing::Refuse, async |backend| {
+        self.at.run_until("stopped; what was removed so far is gone", MissingStore::Refuse, async |backend| {
             let done = backend.collect(&terms).await?;
             if self.json {
                 return show::json(&json!({

@@ -1,4 +1,4 @@
-//! The token and the certificates for a server that is named with `--server`.
+//! The token and the certificates for the server of `--server`.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(super) struct Credentials {
     ca_file: Option<PathBuf>,
 }
 
-/// The variable with a token.
+/// The environment variable with a token.
 const TOKEN: &str = "ANABRANCH_TOKEN";
 
 impl Credentials {
@@ -39,7 +39,7 @@ impl Credentials {
     }
 }
 
-/// Whether the process that owns the store serves at this URL. Nobody else is told the token of its folder.
+/// Whether the process that owns the store serves at this URL. No other server gets the token of the folder.
 fn is_own(url: &str, data: &Path) -> bool {
     let url = url.trim_end_matches('/').replacen("://localhost:", "://127.0.0.1:", 1);
     Store::announced(data).is_some_and(|announced| announced == url) && data.join("token").is_file()
@@ -51,7 +51,7 @@ pub(super) fn of_owner(listens_on: &str, data: &Path) -> ServerAddress {
     ServerAddress { url: listens_on.to_owned(), token, authorities: None }
 }
 
-/// A failure for want of a token, with the way out of a command.
+/// A failure because of a missing token, with advice for commands.
 pub(super) fn explained(failure: Failure) -> Failure {
     let Failure::Failed(error) = &failure else { return failure };
     match error.downcast_ref::<ClientError>() {

@@ -16,16 +16,16 @@ pub(crate) struct DataFolder {
 }
 
 impl DataFolder {
-    /// The folder that the user named.
+    /// The folder that the user named, if any.
     pub(crate) fn given(&self) -> Option<&Path> {
         self.data.as_deref()
     }
 
-    /// The folder; `.anabranch` in the current one if there is none yet.
+    /// The folder. The default is the nearest `.anabranch`, or a new one in the current folder.
     pub(crate) fn find(&self) -> PathBuf {
         let above = || {
             let here = std::env::current_dir().ok()?;
-            // A folder of another user, as in /tmp, is not ours to trust.
+            // A folder of another user, as in /tmp, is not trusted.
             here.ancestors().skip(1).map(|folder| folder.join(NAME)).find(|folder| is_ours(folder))
         };
         match &self.data {

@@ -5,7 +5,7 @@ use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::inside::holder;
 use super::show;
 use crate::failure::Failure;
@@ -13,17 +13,17 @@ use crate::out;
 use crate::table::Table;
 
 pub(super) const HELP: &str = "\
-stdout: the space by kind, and per holder (a name, a pin, an import): `size` counts everything that it
-leads to, `alone` only what no other holder leads to, which a collection would free without it.
+stdout: the space by kind, and per holder (a name, a pin, an import): `size` counts everything that it \
+leads to, `alone` only what no other holder leads to, which a collection would free without it. \
 Intermediate values that nothing holds count as `held by nothing`.
 
   anabranch recipe du
   anabranch recipe du --most 5 --json
 
-Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 fine, but data that had been acknowledged was lost (the
+Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 fine, but data that had been acknowledged was lost (the \
 log says what).";
 
-/// Says what takes the space.
+/// Shows the use of space.
 #[derive(Args)]
 pub(crate) struct Du {
     /// The most holders, those with the most bytes alone first.
@@ -38,7 +38,7 @@ pub(crate) struct Du {
 
 impl Du {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let usage = backend.usage(self.most, &[]).await?;
             let on_disk = backend.status().await?.store.used_bytes;
             if self.json {
@@ -62,7 +62,7 @@ impl Du {
     }
 }
 
-/// The blobs that nothing holds.
+/// The space of items that nothing protects.
 fn loose(usage: &Usage) -> Space {
     let blobs = usage.put.blobs + usage.computed.blobs;
     let bytes = usage.put.bytes + usage.computed.bytes;

@@ -9,7 +9,7 @@ use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::json;
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::backend::Backend;
 use super::node::{Node, Value};
 use super::picture::Picture;
@@ -19,13 +19,13 @@ use crate::out;
 use crate::table::Table;
 
 pub(super) const HELP: &str = "\
-stdout: the recipes that a get would compute now, in an order in which they could be computed, and
+stdout: the recipes that a get would compute now, in an order in which they could be computed, and \
 why. stderr: a summary, and the reasons for which the get would fail. Nothing is computed.
 
   anabranch recipe explain page
   anabranch recipe explain page --svg page.svg     # draws the graph
 
-Exit codes: 0 fine, also if the get would fail; 1 not found or failed; 2 wrong usage; 3 fine, but data
+Exit codes: 0 fine, also if the get would fail; 1 not found or failed; 2 wrong usage; 3 fine, but data \
 that had been acknowledged was lost (the log says what).";
 
 /// Says what a get would compute.
@@ -50,18 +50,18 @@ pub(crate) struct Explain {
     json: bool,
 }
 
-/// The most recipes that are looked at.
+/// The most recipes that are visited.
 const RECIPES_MOST: usize = 100_000;
 
 /// The work of a get.
 #[derive(Default)]
 struct Work {
-    /// The recipes to compute, each behind those that it reads.
+    /// The recipes to compute, each after those that it reads.
     computed: Vec<Step>,
-    /// Values that are read as they are, and their bytes.
+    /// The number of stored values that are read, and their bytes.
     stored: usize,
     stored_bytes: u64,
-    /// Why the get would fail.
+    /// The reasons why the get would fail.
     faults: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ struct Step {
 
 impl Explain {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let root = backend.find(&self.target).await?;
             let work = find_work(backend, root).await?;
             self.draw(backend, root).await?;
@@ -106,7 +106,7 @@ impl Explain {
 }
 
 impl Explain {
-    /// Writes the picture, if one is wanted.
+    /// Writes the picture, if one is requested.
     async fn draw(&self, backend: &Backend, root: Address) -> Result<(), Failure> {
         if self.svg.is_none() && self.html.is_none() {
             return Ok(());
@@ -126,7 +126,7 @@ impl Explain {
     }
 }
 
-/// Walks from a recipe to values that are stored, depth first.
+/// Walks from a recipe to the stored values, depth first.
 async fn find_work(backend: &Backend, root: Address) -> Result<Work, Failure> {
     enum Visit {
         Enter(Address, Option<Address>),

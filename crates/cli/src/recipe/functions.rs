@@ -1,6 +1,6 @@
 //! `anabranch recipe functions`.
 
-use anabranch_recipe::{FunctionId, Malformed, Signature, ValueAsJson};
+use anabranch_recipe::{FunctionId, MalformedRecipe, Signature, ValueAsJson};
 use anabranch_text::closest;
 use clap::Args;
 use serde_json::{Value as Json, json};
@@ -26,9 +26,11 @@ pub(crate) struct Functions {
 
 impl Functions {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        // No store is needed to say what this program knows; a server may know others.
+        // The functions of this program need no store. A server may have others.
         let all = match self.at.is_remote() {
-            true => self.at.run(super::at::Missing::Refuse, async |backend| backend.functions().await)?,
+            true => {
+                self.at.run(super::at::MissingStore::Refuse, async |backend| backend.functions().await)?
+            }
             false => {
                 let builtin = anabranch_recipe::Functions::builtin();
                 builtin.list().map(|function| function.signature().clone()).collect()
@@ -66,7 +68,7 @@ fn no_function(name: &str, all: &[Signature]) -> Failure {
     Failure::of(format!("no function is called `{name}`; {help}"))
 }
 
-/// The function that a text names, with its version.
+/// Parses a function with its version.
 pub(super) fn with_version(text: &str) -> Result<FunctionId, Failure> {
     let malformed = match text.parse() {
         Ok(function) => return Ok(function),
@@ -77,7 +79,7 @@ pub(super) fn with_version(text: &str) -> Result<FunctionId, Failure> {
     let versions = all.iter().map(|signature| &signature.id).filter(|id| id.name == text);
     let versions: Vec<String> = versions.map(|id| format!("`{id}`")).collect();
     match (&versions[..], text.contains('/')) {
-        ([], true) => Err(Failure::Wrong(Malformed::to_string(&malformed))),
+        ([], true) => Err(Failure::Wrong(MalformedRecipe::to_string(&malformed))),
         ([], false) => Err(no_function(text, &all)),
         (versions, _) => {
             Err(Failure::Wrong(format!("`{text}` lacks its version: write {}", versions.join(" or "))))

@@ -12,27 +12,27 @@ use clap::Args;
 use futures_util::future::{Either, select};
 use serde_json::json;
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::backend::Backend;
-use super::folder::{self, Existing, Output};
-use super::got::Got;
+use super::folder::{self, ExistingFolder, Output};
+use super::incoming::IncomingValue;
 use super::pour::Sink;
-use super::progress::{Computing, Meter, TICK};
+use super::progress::{ComputeProgress, Meter, TICK};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-stdout: the bytes of the value, unchanged; of a folder, its listing in JSON. With --output they go to a
-file, and a folder to a folder, which appears once it is complete; stderr says whether the value was
-computed.
+stdout: the bytes of the value, unchanged; the value of a folder is its listing in JSON. With --output, \
+the value goes to a file, and a folder to a folder, which appears once it is complete. stderr says \
+whether the value was computed.
 
   anabranch recipe get page
   anabranch recipe get page --range 0..1024 -o beginning.bin
   anabranch recipe get site -o public               # a folder, as `recipe put site/` kept it
   anabranch recipe get site:css/main.css            # a file in it
 
-Exit codes: 0 written; 1 not found, failed, or not in time; 2 wrong usage; 3 written, but data that
+Exit codes: 0 written; 1 not found, failed, or not in time; 2 wrong usage; 3 written, but data that \
 had been acknowledged was lost (the log says what).";
 
 /// Writes a value.
@@ -65,49 +65,53 @@ impl Get {
         if self.json && self.output.as_deref() == Some(Path::new("-")) {
             return Err(Failure::Wrong("--json and the value cannot both go to stdout".to_owned()));
         }
-        self.at.run_until("stopped; values that were computed are kept", Missing::Refuse, async |backend| {
-            let began = SystemClock.now();
-            let address = backend.find(&self.target).await?;
-            if let Some(path) = self.folder_path()
-                && let Some(folder) = folder_at(backend, address).await?
-            {
-                return self.write_folder(backend, (address, folder), path, began).await;
-            }
-            // Before anything is computed: if it cannot be written, that is soon enough to say so.
-            let sink = Sink::to(self.output.as_deref())?;
-            let get = backend.get(address, self.range.clone(), self.timeout);
-            let mut got = match Computing::new() {
-                None => get.await?,
-                Some(progress) => watched(backend, get, progress).await?,
-            };
-            let written = write(&mut got, sink, &self.range).await?;
-            let took = SystemClock.now() - began;
-            if self.json {
-                let mut json = show::source_json(got.source);
-                json["output"] = got.output.to_string().into();
-                json["size"] = got.size.into();
-                json["written"] = written.into();
-                if got.cut_off > 0 {
-                    json["cut_off"] = got.cut_off.into();
+        self.at.run_until(
+            "stopped; values that were computed are kept",
+            MissingStore::Refuse,
+            async |backend| {
+                let began = SystemClock.now();
+                let address = backend.find(&self.target).await?;
+                if let Some(path) = self.folder_path()
+                    && let Some(folder) = folder_at(backend, address).await?
+                {
+                    return self.write_folder(backend, (address, folder), path, began).await;
                 }
-                json["micros"] = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).into();
-                return show::json(&json);
-            }
-            if self.output.is_some() {
-                let (size, source) = (size::format(written), show::source(got.source));
-                let cut_off = match got.cut_off {
-                    0 => String::new(),
-                    recipes => format!(" ({} had equal inputs before)", count(recipes, "more recipe")),
+                // The output is opened before anything is computed, so that a failure is reported early.
+                let sink = Sink::to(self.output.as_deref())?;
+                let get = backend.get(address, self.range.clone(), self.timeout);
+                let mut got = match ComputeProgress::new() {
+                    None => get.await?,
+                    Some(progress) => watched(backend, get, progress).await?,
                 };
-                out::note(&format!("{size}, {source}{cut_off}, in {}", duration::format(took)));
-            }
-            Ok(())
-        })
+                let written = write(&mut got, sink, &self.range).await?;
+                let took = SystemClock.now() - began;
+                if self.json {
+                    let mut json = show::source_json(got.source);
+                    json["output"] = got.output.to_string().into();
+                    json["size"] = got.size.into();
+                    json["written"] = written.into();
+                    if got.cut_off > 0 {
+                        json["cut_off"] = got.cut_off.into();
+                    }
+                    json["micros"] = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).into();
+                    return show::json(&json);
+                }
+                if self.output.is_some() {
+                    let (size, source) = (size::format(written), show::source(got.source));
+                    let cut_off = match got.cut_off {
+                        0 => String::new(),
+                        recipes => format!(" ({} had equal inputs before)", count(recipes, "more recipe")),
+                    };
+                    out::note(&format!("{size}, {source}{cut_off}, in {}", duration::format(took)));
+                }
+                Ok(())
+            },
+        )
     }
 }
 
 impl Get {
-    /// Where a folder would be written.
+    /// The path for writing a folder.
     fn folder_path(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| *path != Path::new("-"))
     }
@@ -122,7 +126,7 @@ impl Get {
         if self.range != (0..u64::MAX) {
             return Err(Failure::Wrong("--range is for files; a folder is written as a whole".to_owned()));
         }
-        let existing = if self.force { Existing::Replace } else { Existing::Refuse };
+        let existing = if self.force { ExistingFolder::Replace } else { ExistingFolder::Refuse };
         let output = Output::to(path, existing)?;
         let written = folder::write(backend, folder, output, self.timeout).await?;
         let took = SystemClock.now() - began;
@@ -140,7 +144,7 @@ impl Get {
     }
 }
 
-/// The folder at an address, if one is there.
+/// The folder at an address, if it is one.
 async fn folder_at(backend: &Backend, address: Address) -> Result<Option<Folder>, Failure> {
     match backend.resolve(address).await?.recipe {
         None => Ok(None),
@@ -148,12 +152,12 @@ async fn folder_at(backend: &Backend, address: Address) -> Result<Option<Folder>
     }
 }
 
-/// Waits for a value and shows meanwhile what is computed.
+/// Waits for a value, and shows the progress of its computation.
 async fn watched<'a>(
     backend: &Backend,
-    get: impl Future<Output = Result<Got<'a>, Failure>>,
-    mut progress: Computing,
-) -> Result<Got<'a>, Failure> {
+    get: impl Future<Output = Result<IncomingValue<'a>, Failure>>,
+    mut progress: ComputeProgress,
+) -> Result<IncomingValue<'a>, Failure> {
     let Ok(mut ear) = backend.listen().await else { return get.await };
     let mut get = Box::pin(get);
     loop {
@@ -173,7 +177,7 @@ async fn watched<'a>(
     }
 }
 
-async fn write(got: &mut Got<'_>, mut sink: Sink, range: &Range<u64>) -> Result<u64, Failure> {
+async fn write(got: &mut IncomingValue<'_>, mut sink: Sink, range: &Range<u64>) -> Result<u64, Failure> {
     let wanted = range.end.min(got.size).saturating_sub(range.start);
     let mut meter = Meter::new("writing", Some(wanted));
     let mut written = 0;
@@ -187,7 +191,7 @@ async fn write(got: &mut Got<'_>, mut sink: Sink, range: &Range<u64>) -> Result<
     Ok(written)
 }
 
-/// `A..B`, `A..`, `..B` or `..`.
+/// Parses `A..B`, `A..`, `..B` or `..`.
 fn range(text: &str) -> Result<Range<u64>, String> {
     let wrong = || "a range looks like 0..1024, 100.. or ..100".to_owned();
     let (first, end) = text.split_once("..").ok_or_else(wrong)?;

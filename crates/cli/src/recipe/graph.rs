@@ -1,4 +1,4 @@
-//! Puts a recipe file.
+//! Stores a recipe file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,25 +8,25 @@ use anabranch_recipe::{FileBytes, RecipeFile, UnknownFunction};
 use serde_json::{Value as Json, json};
 
 use super::backend::Backend;
-use super::folder::{self, Walked};
+use super::folder::{self, WalkedFolder};
 use super::input::Input;
 use super::show;
 use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
 
-/// A blob or a recipe of a file, put.
+/// A stored blob or recipe of a file.
 pub(super) struct Entry {
     name: String,
     is_folder: bool,
-    /// The function, of a recipe.
+    /// The function of a recipe.
     function: Option<String>,
     address: Address,
     reference: Option<String>,
     dangling: Vec<Address>,
 }
 
-/// Keeps all blobs and recipes of a file, and sets its references.
+/// Stores all blobs and recipes of a file, and sets its references.
 pub(super) async fn put(
     backend: &Backend,
     file: RecipeFile,
@@ -45,7 +45,7 @@ pub(super) async fn put(
             FileBytes::Here(bytes) => backend.put_bytes(bytes.clone()).await?,
             FileBytes::At(path) => backend.put(&Input::open(path, path)?).await?,
             FileBytes::Folder(path) => {
-                blobs.push(folder::put(backend, path, Walked::find(path, store)?).await?.address);
+                blobs.push(folder::put(backend, WalkedFolder::find(path, store)?).await?.address);
                 continue;
             }
         };

@@ -1,4 +1,4 @@
-//! The bytes that a command reads: a file, or what came through a pipe, which is kept so that it can be read again.
+//! The bytes that a command reads: a file, or a pipe, whose bytes are kept so that they can be read again.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::folder::FileToRead;
 use super::pour;
-use super::progress::{Meter, Metered};
+use super::progress::{Meter, MeteredIo};
 use crate::failure::Failure;
 
 /// Bytes that can be read from their beginning any number of times.
@@ -28,12 +28,12 @@ pub(super) enum Input {
     },
 }
 
-/// So many bytes of a pipe are kept in memory, more in a file without a name.
+/// The most bytes of a pipe that are kept in memory. More are kept in an unnamed file.
 const MEMORY_MOST: usize = 1 << 20;
 
 impl Input {
-    /// An input by its path; `-` is stdin. A pipe is read to its end, before any store is opened: its writer may need
-    /// the same store. `near` is a folder, perhaps not there yet, on the disk that the bytes go to.
+    /// Opens an input by its path; `-` is stdin. A pipe is read to its end before any store is opened, because its
+    /// writer may need the same store. `near` is a folder, which need not exist yet, on the disk that the bytes go to.
     pub(super) fn open(path: &Path, near: &Path) -> Result<Input, Failure> {
         if path == Path::new("-") {
             return spool(io::stdin().lock(), near).map_err(|error| unread(Path::new("stdin"), &error));
@@ -52,7 +52,7 @@ impl Input {
         spool(pipe, near).map_err(|error| unread(path, &error))
     }
 
-    /// How many bytes there are. A file can still grow.
+    /// The number of bytes. A file can still grow.
     fn len(&self) -> u64 {
         match self {
             Input::File { len, .. } | Input::Spool { len, .. } => *len,
@@ -61,14 +61,14 @@ impl Input {
         }
     }
 
-    /// Reads all bytes from the beginning, and shows on a terminal how far that is.
-    pub(super) fn reader(&self) -> Result<Metered<Box<dyn Read + Send>>, Failure> {
+    /// Reads all bytes from the beginning, and shows the progress on a terminal.
+    pub(super) fn reader(&self) -> Result<MeteredIo<Box<dyn Read + Send>>, Failure> {
         let meter = match self {
-            // The whole folder has one.
+            // The whole folder has one meter.
             Input::Watched(_) => Meter::silent(),
             _ => Meter::new("reading", Some(self.len())),
         };
-        Ok(Metered { inner: self.bytes()?, meter })
+        Ok(MeteredIo { inner: self.bytes()?, meter })
     }
 
     fn bytes(&self) -> Result<Box<dyn Read + Send>, Failure> {
@@ -95,7 +95,7 @@ impl Read for SpoolReader {
 }
 
 fn spool(from: impl Read, near: &Path) -> io::Result<Input> {
-    let mut from = Metered { inner: from, meter: Meter::new("receiving", None) };
+    let mut from = MeteredIo { inner: from, meter: Meter::new("receiving", None) };
     let mut start = Vec::new();
     from.by_ref().take(MEMORY_MOST as u64).read_to_end(&mut start)?;
     if start.len() < MEMORY_MOST {

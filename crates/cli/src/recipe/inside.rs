@@ -1,4 +1,4 @@
-//! Calls about what is inside a store: pages of items, short addresses, space and its holders, single removals.
+//! Calls about the content of a store: pages of items, short addresses, space and its holders, single removals.
 
 use anabranch_content::{Address, DryRun, ListedBlob, ListedDerivation, RemovedItems, Root, Usage};
 use anabranch_text::quote;
@@ -46,7 +46,7 @@ impl Backend {
         .await
     }
 
-    /// What takes the space: totals, up to `most` holders, and the holders of these addresses.
+    /// The use of space: totals, up to `most` holders, and the holders of these addresses.
     pub(super) async fn usage(&self, most: u32, addresses: &[Address]) -> Result<Usage, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => {
@@ -57,7 +57,7 @@ impl Backend {
         .await
     }
 
-    /// Removes a blob or a recipe that nothing holds.
+    /// Removes a blob or a recipe that nothing protects.
     pub(super) async fn remove(&self, address: Address, dry_run: DryRun) -> Result<RemovedItems, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => {
@@ -68,7 +68,7 @@ impl Backend {
         .await
     }
 
-    /// Drops a name with its history; whether there was one.
+    /// Drops a name with its history; true if the name existed.
     pub(super) async fn forget_ref(&self, name: &str) -> Result<bool, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().forget_name(name).await?),
@@ -78,7 +78,7 @@ impl Backend {
     }
 }
 
-/// A holder in words.
+/// Describes a holder.
 pub(super) fn holder(root: &Root) -> String {
     match root {
         Root::Name(name) => name.clone(),
@@ -88,7 +88,7 @@ pub(super) fn holder(root: &Root) -> String {
     }
 }
 
-/// The command that lets a holder go.
+/// The command that drops a holder.
 pub(super) fn way_out(root: &Root) -> String {
     match root {
         Root::Name(name) | Root::History(name) => {
@@ -99,7 +99,7 @@ pub(super) fn way_out(root: &Root) -> String {
     }
 }
 
-/// The first digits of an address, which are enough for commands.
+/// The first digits of an address, which commands accept.
 pub(super) fn short(address: &Address) -> String {
     address.to_string()[..12].to_owned()
 }

@@ -16,29 +16,29 @@ use tokio::task::JoinSet;
 use crate::failure::Failure;
 use crate::out;
 
-/// How long a command may take to end after Ctrl-C.
+/// The time that a command has to end after Ctrl-C.
 const END_WITHIN: Duration = Duration::from_secs(1);
 
-/// Guards at work that remove what must not be left behind.
+/// The number of guards that are removing files.
 static CLEANING: AtomicUsize = AtomicUsize::new(0);
 
-/// While this lives, files are being removed: a command that was stopped waits for it, unless Ctrl-C is pressed again.
-pub(super) struct Cleaning(());
+/// Exists while files are being removed. A stopped command waits for it, unless Ctrl-C is pressed again.
+pub(super) struct CleaningGuard(());
 
-impl Cleaning {
-    pub(super) fn begin() -> Cleaning {
+impl CleaningGuard {
+    pub(super) fn begin() -> CleaningGuard {
         CLEANING.fetch_add(1, Ordering::Relaxed);
-        Cleaning(())
+        CleaningGuard(())
     }
 }
 
-impl Drop for Cleaning {
+impl Drop for CleaningGuard {
     fn drop(&mut self) {
         CLEANING.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Ends when a command that was stopped has had time to end, and nothing is being removed.
+/// Completes when a stopped command has had time to end, and nothing is being removed.
 async fn time_to_end() {
     loop {
         SystemClock.sleep_until(SystemClock.now() + END_WITHIN).await;
@@ -48,14 +48,14 @@ async fn time_to_end() {
     }
 }
 
-/// Listens for Ctrl-C from its making on.
+/// Listens for Ctrl-C from its creation on.
 pub(super) struct Interrupt {
     pressed: Arc<Notify>,
     _task: JoinSet<()>,
 }
 
 impl Interrupt {
-    /// Begins to listen. The message says what Ctrl-C leaves behind, and is shown at once.
+    /// Starts to listen. Ctrl-C shows the message, which describes what is left behind, immediately.
     pub(super) fn listen(runtime: &Runtime, message: &str) -> Result<Interrupt, Failure> {
         let _inside = runtime.enter();
         let mut signals = signal(SignalKind::interrupt())
@@ -83,7 +83,7 @@ impl Interrupt {
     }
 }
 
-/// Ends a process whose main thread waits in a system call, mostly for the reader of its output.
+/// Ends a process whose main thread blocks in a system call, usually because the reader of its output is slow.
 #[expect(
     clippy::disallowed_methods,
     reason = "the main thread cannot return, and the store needs no guard: it survives kill -9"

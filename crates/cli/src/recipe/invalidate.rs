@@ -6,7 +6,7 @@ use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::json;
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
@@ -33,7 +33,7 @@ pub(crate) struct Invalidate {
     json: bool,
 }
 
-/// So many addresses are listed.
+/// The most addresses that are listed.
 const LISTED: usize = 10_000;
 
 impl Invalidate {
@@ -45,7 +45,7 @@ impl Invalidate {
         };
         self.at.run_until(
             "stopped; what was forgotten so far is computed again",
-            Missing::Refuse,
+            MissingStore::Refuse,
             async |backend| {
                 let address = backend.find(&self.target).await?;
                 let done = backend.invalidate(address, &terms).await?;

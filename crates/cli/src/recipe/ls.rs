@@ -5,7 +5,7 @@ use anabranch_text::{closest, quote, size};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value as Json, json};
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::backend::Backend;
 use super::inside::{holder, short};
 use super::node::{Node, Value};
@@ -16,8 +16,8 @@ use crate::plan::utc;
 use crate::table::Table;
 
 pub(super) const HELP: &str = "\
-stdout: a line per name, recipe and blob. Addresses are shortened to 12 digits, which every command
-takes; --json has them in full. `held by` is the name, pin or import that keeps it; without one,
+stdout: a line per name, recipe and blob. Addresses are shortened to 12 digits, which every command \
+takes; --json has them in full. `held by` is the name, pin or import that keeps it; without one, \
 `recipe collect` removes it. stderr: how to see the next page.
 
   anabranch recipe ls
@@ -25,7 +25,7 @@ takes; --json has them in full. `held by` is the name, pin or import that keeps 
   anabranch recipe ls site/                 # the names that begin with site/
   anabranch recipe ls 4f1c                  # the addresses that begin with 4f1c
 
-Exit codes: 0 fine; 1 nothing found, or failed; 2 wrong usage; 3 fine, but data that had been
+Exit codes: 0 fine; 1 nothing found, or failed; 2 wrong usage; 3 fine, but data that had been \
 acknowledged was lost (the log says what).";
 
 /// Lists names, recipes and blobs.
@@ -64,13 +64,13 @@ struct Row {
     name: Option<String>,
     address: Address,
     node: Node,
-    /// Of a blob: whether it was put or computed.
+    /// Whether a blob was put or computed.
     class: Option<Class>,
     at: Option<Time>,
     held_by: Option<Holder>,
 }
 
-/// The lines, and where the next pages begin.
+/// The lines, and the starts of the next pages.
 #[derive(Default)]
 struct Page {
     rows: Vec<Row>,
@@ -82,7 +82,7 @@ impl Ls {
         if self.after.is_some() && self.kinds.len() != 1 {
             return Err(Failure::Wrong("--after continues one kind; give it with --kind".to_owned()));
         }
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let mut page = match self.prefixes.is_empty() {
                 true => self.all(backend).await?,
                 false => self.found(backend).await?,
@@ -101,7 +101,7 @@ impl Ls {
 
     async fn all(&self, backend: &Backend) -> Result<Page, Failure> {
         let mut page = Page::default();
-        // One more than is shown says whether there is another page.
+        // One item more than is shown tells whether there is another page.
         let (most, one_more) = (self.most as usize, self.most + 1);
         if self.wants(Kind::Names) {
             let mut names = backend.refs().await?;
@@ -132,7 +132,7 @@ impl Ls {
         Ok(page)
     }
 
-    /// The items that begin with the texts of the command.
+    /// The items that begin with the command's arguments.
     async fn found(&self, backend: &Backend) -> Result<Page, Failure> {
         let (mut page, most) = (Page::default(), self.most as usize);
         let names = backend.refs().await?;
@@ -174,7 +174,7 @@ impl Ls {
 }
 
 impl Page {
-    /// Leaves as many items as are shown, and keeps the place of the next page.
+    /// Truncates the items to a page, and records the start of the next page.
     fn cut<T>(&mut self, kind: Kind, items: &mut Vec<T>, most: usize, place: impl Fn(&T) -> String) {
         if items.len() > most {
             items.truncate(most);
@@ -219,7 +219,7 @@ impl Row {
         Ok(Row { kind, name: None, address, node, class, at, held_by: None })
     }
 
-    /// The item at an address, if it is still there.
+    /// The item at an address, if it still exists.
     async fn found(backend: &Backend, address: Address) -> Result<Option<Row>, Failure> {
         let before = before(address);
         let row = match Node::find(backend, address).await? {
@@ -295,7 +295,7 @@ impl Row {
     }
 }
 
-/// Adds the holders of recipes and blobs. A name holds what it means.
+/// Adds the holders of recipes and blobs. A name protects its address itself.
 async fn add_holders(backend: &Backend, rows: &mut [Row]) -> Result<(), Failure> {
     let unheld: Vec<Address> =
         rows.iter().filter(|row| row.kind != Kind::Names).map(|row| row.address).collect();
@@ -316,7 +316,7 @@ fn nothing_begins<'a>(prefix: &str, names: impl Iterator<Item = &'a str>) -> Fai
     Failure::of(format!("no name and no address begins with {prefix:?}; {help}"))
 }
 
-/// The address before another one, in order.
+/// The address that precedes another one in order.
 fn before(address: Address) -> Option<Address> {
     let mut bytes = *address.as_bytes();
     for byte in bytes.iter_mut().rev() {

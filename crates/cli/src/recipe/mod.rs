@@ -1,6 +1,7 @@
 //! `anabranch recipe`: one file per verb, or per few verbs that belong together.
 
 mod at;
+mod remote;
 mod data_folder;
 mod options;
 mod socket;
@@ -11,7 +12,7 @@ mod input;
 mod backend;
 mod inside;
 mod folder;
-mod got;
+mod incoming;
 mod pour;
 mod show;
 mod put;
@@ -43,8 +44,9 @@ use clap::Subcommand;
 
 pub(crate) use at::runtime;
 pub(crate) use data_folder::DataFolder;
-pub(crate) use options::StoreOptions;
+pub(crate) use options::{StoreOptions, check_losses, quota};
 pub(crate) use place::unopened;
+pub(crate) use remote::{Remote, ask};
 pub(crate) use socket::{bind, remove};
 
 use crate::args::{EXIT_CODES, STORE_EXIT_CODES};
@@ -77,7 +79,7 @@ pub(crate) enum Verb {
     /// Lists names, recipes and blobs, with sizes, values and holders.
     #[command(after_help = ls::HELP)]
     Ls(ls::Ls),
-    /// Says what takes the space: by kind, and per name, pin and import.
+    /// Shows the use of space: by kind, and per name, pin and import.
     #[command(after_help = du::HELP)]
     Du(du::Du),
     /// Removes blobs, recipes and values that nothing holds.
@@ -98,7 +100,7 @@ pub(crate) enum Verb {
     /// Named references: names for addresses, with their history.
     #[command(subcommand, arg_required_else_help = true)]
     Ref(reference::Verb),
-    /// Removes what no pin, no name and no import leads to.
+    /// Removes items that no pin, name or import leads to.
     #[command(after_help = collect::HELP)]
     Collect(collect::Collect),
     /// Reads and checks everything in the store.

@@ -1,4 +1,4 @@
-//! A node of a graph of recipes, as the store knows it: for `ls`, `tree` and `explain`, which compute nothing.
+//! A node of a recipe graph, from the store: for `ls`, `tree` and `explain`, which compute nothing.
 
 use anabranch_content::{Address, Memo};
 use anabranch_recipe::{Error, Recipe, ValueAsJson};
@@ -18,16 +18,16 @@ pub(super) enum Node {
 
 /// The state of a recipe's value.
 pub(super) enum Value {
-    /// It is stored: a get is a cache hit.
+    /// It is stored, so a get is a cache hit.
     Stored(Memo),
-    /// It was computed once, and its bytes are gone.
+    /// It was computed, and its bytes have been removed since.
     Evicted,
     /// It was never computed, or it was invalidated.
     Unknown,
 }
 
 impl Node {
-    /// Looks an address up.
+    /// Looks up an address.
     pub(super) async fn find(backend: &Backend, address: Address) -> Result<Node, Failure> {
         let found = backend.resolve(address).await?;
         let Some(recipe) = found.recipe else {
@@ -44,7 +44,7 @@ impl Node {
         Ok(Node::Recipe { recipe, value })
     }
 
-    /// The addresses that it reads.
+    /// The addresses of its inputs.
     pub(super) fn inputs(&self) -> &[Address] {
         match self {
             Node::Recipe { recipe, .. } => &recipe.inputs,
@@ -52,12 +52,12 @@ impl Node {
         }
     }
 
-    /// Whether its value is not stored.
+    /// Whether it is a recipe without a stored value.
     pub(super) fn must_be_computed(&self) -> bool {
         matches!(self, Node::Recipe { value: Value::Evicted | Value::Unknown, .. })
     }
 
-    /// Its parameters, a line for each.
+    /// Its parameters, one line each.
     pub(super) fn params(&self) -> Vec<String> {
         let Node::Recipe { recipe, .. } = self else { return Vec::new() };
         recipe.params.iter().map(|(name, value)| format!("{name} = {}", json!(ValueAsJson(value)))).collect()
@@ -101,7 +101,7 @@ impl Node {
     }
 }
 
-/// The size of a blob, if it is there.
+/// The size of a blob, if it exists.
 async fn size_of(backend: &Backend, blob: Address) -> Result<Option<u64>, Failure> {
     match backend.get(blob, 0..0, None).await {
         Ok(got) => Ok(Some(got.size)),

@@ -1,4 +1,4 @@
-//! Options of a store that a command opens itself.
+//! Options of a store that the command itself opens.
 
 use anabranch_content::{Config, Health};
 use anabranch_text::size;
@@ -14,8 +14,9 @@ pub(crate) struct StoreOptions {
     #[arg(long, value_name = "SIZE", env = "ANABRANCH_QUOTA", hide_env_values = true, value_parser = quota)]
     quota: Option<u64>,
     /// Exit with 0 instead of 3 when acknowledged data was lost.
-    #[arg(long)]
-    accept_loss: bool,
+    #[arg(long, value_name = "BOOL", env = "ANABRANCH_ACCEPT_LOSS", hide_env_values = true)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    accept_loss: Option<bool>,
 }
 
 impl StoreOptions {
@@ -29,17 +30,27 @@ impl StoreOptions {
         self.quota
     }
 
-    /// Fails if acknowledged data was lost. The log says what.
+    /// Whether the user accepts losses; `None` if they did not say.
+    pub(crate) fn accept_loss(&self) -> Option<bool> {
+        self.accept_loss
+    }
+
+    /// Fails if acknowledged data was lost, unless the user accepts that.
     pub(crate) fn check(&self, health: &Health) -> Result<(), Failure> {
-        match health.lost > 0 && !self.accept_loss {
-            true => Err(Failure::Lost),
-            false => Ok(()),
-        }
+        check_losses(health, self.accept_loss.unwrap_or_default())
     }
 }
 
-/// A size of at least one byte.
-fn quota(text: &str) -> Result<u64, String> {
+/// Fails if acknowledged data was lost and that is not accepted. The log has the details.
+pub(crate) fn check_losses(health: &Health, accepted: bool) -> Result<(), Failure> {
+    match health.lost > 0 && !accepted {
+        true => Err(Failure::Lost),
+        false => Ok(()),
+    }
+}
+
+/// Parses a size of at least one byte.
+pub(crate) fn quota(text: &str) -> Result<u64, String> {
     match size::parse(text)? {
         0 => Err("a quota of 0 leaves no room for anything".to_owned()),
         bytes => Ok(bytes),

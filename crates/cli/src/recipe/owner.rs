@@ -13,16 +13,16 @@ use tracing::debug;
 use super::socket;
 use crate::failure::Failure;
 
-/// How long calls of other commands may go on once this command is done. Commands that are cut take the store over, and
-/// continue by themselves.
+/// The grace period for the calls of other commands once this command is done. Commands whose calls are cut off take
+/// over the store, and continue by themselves.
 const HANDOVER_GRACE: Duration = Duration::from_secs(2);
 
-/// How the calls of other commands end when this command does.
+/// The way in which the calls of other commands end when this command does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handover {
-    /// They may go on for [`HANDOVER_GRACE`].
+    /// They may continue for [`HANDOVER_GRACE`].
     WithGrace,
-    /// They are cut: the user pressed Ctrl-C and waits.
+    /// They are cut off, because the user pressed Ctrl-C and waits.
     AtOnce,
 }
 
@@ -30,16 +30,16 @@ pub(super) enum Handover {
 pub(super) struct Owner {
     pub(super) executor: Executor,
     folder: PathBuf,
-    serving: Mutex<Option<Serving>>,
+    serving: Mutex<Option<ServingTask>>,
 }
 
-struct Serving {
+struct ServingTask {
     stop: oneshot::Sender<()>,
     task: JoinSet<()>,
 }
 
 impl Owner {
-    /// Begins to serve. Without a socket, which not every file system has, other commands wait until this one ends.
+    /// Starts to serve. Not every file system has sockets. Without one, other commands wait until this one ends.
     pub(super) fn new(executor: Executor, folder: &Path) -> Owner {
         let serving = socket::bind(folder)
             .inspect_err(|error| debug!(%error, "other commands cannot connect to this one"))
@@ -50,19 +50,19 @@ impl Owner {
                 let (stop, stopped) = oneshot::channel::<()>();
                 let mut task = JoinSet::new();
                 task.spawn(async move {
-                    // An error means that the sender was dropped, which is a stop as well.
+                    // An error means that the sender was dropped, which also means stop.
                     service.serve_local(listener, async { drop(stopped.await) }).await;
                 });
-                Serving { stop, task }
+                ServingTask { stop, task }
             });
         Owner { executor, folder: folder.to_owned(), serving: Mutex::new(serving) }
     }
 
-    /// Accepts no more connections, ends the calls in flight, and closes the store.
+    /// Stops accepting connections, ends the calls in flight, and closes the store.
     pub(super) async fn close(&self, handover: Handover) -> Result<(), Failure> {
         let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Serving { stop, mut task }) = serving {
-            // It fails only if the task has ended.
+        if let Some(ServingTask { stop, mut task }) = serving {
+            // This fails only if the task has ended.
             let _ = stop.send(());
             if handover == Handover::AtOnce {
                 task.abort_all();

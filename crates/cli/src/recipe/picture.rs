@@ -21,24 +21,24 @@ const LEGEND: [(Sign, &str); 5] = [
     (Sign::DashedLine, "not read by this get"),
 ];
 
-/// The most parameters that a box shows.
+/// The most parameters in a box.
 const PARAMS_MOST: usize = 4;
 
-/// A graph, as far as it is drawn.
+/// A graph, or the drawn part of it.
 pub(super) struct Picture {
     title: String,
-    nodes: Vec<Drawn>,
-    /// Inputs that are not drawn.
+    nodes: Vec<DrawnNode>,
+    /// The number of inputs that are not drawn.
     pub(super) left_out: usize,
     names: HashMap<Address, String>,
-    /// Functions are known here; a server knows its own.
+    /// A server has its own functions, so they are checked only for a local store.
     is_remote: bool,
 }
 
-struct Drawn {
+struct DrawnNode {
     address: Address,
     node: Node,
-    /// The places of its inputs in the list.
+    /// The indexes of its inputs in the list.
     inputs: Vec<usize>,
     has_left_out: bool,
     is_needed: bool,
@@ -46,7 +46,7 @@ struct Drawn {
 }
 
 impl Picture {
-    /// Reads a graph from its root, up to so many nodes, the nearest ones.
+    /// Reads the `most` nodes of a graph that are nearest to its root.
     pub(super) async fn read(
         backend: &Backend,
         target: &str,
@@ -57,7 +57,7 @@ impl Picture {
         for (name, address) in backend.refs().await? {
             names.entry(address).or_insert(name);
         }
-        let (mut nodes, mut places): (Vec<Drawn>, _) = (Vec::new(), HashMap::from([(root, 0)]));
+        let (mut nodes, mut places): (Vec<DrawnNode>, _) = (Vec::new(), HashMap::from([(root, 0)]));
         let mut waiting = VecDeque::from([root]);
         let mut left_out = HashSet::new();
         while let Some(address) = waiting.pop_front() {
@@ -79,7 +79,7 @@ impl Picture {
                     }
                 }
             }
-            nodes.push(Drawn { address, node, inputs, has_left_out, is_needed: false, level: 0 });
+            nodes.push(DrawnNode { address, node, inputs, has_left_out, is_needed: false, level: 0 });
         }
         let mut picture = Picture {
             title: format!("recipe {target}"),
@@ -93,7 +93,7 @@ impl Picture {
         Ok(picture)
     }
 
-    /// A get reads its target, and the inputs of every recipe that it computes.
+    /// Marks the nodes that a get reads: its target, and the inputs of every recipe that it computes.
     fn set_needs(&mut self) {
         let mut stack = vec![0];
         while let Some(place) = stack.pop() {
@@ -104,8 +104,8 @@ impl Picture {
         }
     }
 
-    /// Each node is behind its inputs. A node that was found later can read one that was found before, so this repeats;
-    /// a graph of recipes has no circles.
+    /// Places each node after its inputs. A node that was found later may read one that was found earlier, so this
+    /// repeats until nothing changes. It ends, because a recipe graph has no cycles.
     fn set_levels(&mut self) {
         let mut changed = true;
         while changed {
@@ -126,7 +126,7 @@ impl Picture {
 
     pub(super) fn html(&self) -> String {
         let head = ["", "function or kind", "address", "name", "size", "value"].map(str::to_owned).to_vec();
-        let row = |(at, drawn): (usize, &Drawn)| {
+        let row = |(at, drawn): (usize, &DrawnNode)| {
             let [what, size, value] = drawn.node.words();
             let name = self.names.get(&drawn.address).cloned().unwrap_or_default();
             vec![(at + 1).to_string(), what, drawn.address.to_string(), name, size, value]
@@ -168,7 +168,7 @@ impl Picture {
         }
     }
 
-    fn drawn(&self, drawn: &Drawn, functions: &Functions) -> diagram::Node {
+    fn drawn(&self, drawn: &DrawnNode, functions: &Functions) -> diagram::Node {
         let [what, size, value] = drawn.node.words();
         let is_unknown = match &drawn.node {
             Node::Recipe { recipe, .. } => !self.is_remote && functions.get(&recipe.function).is_none(),

@@ -4,7 +4,7 @@ use anabranch_content::Address;
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::backend::Backend;
 use super::show;
 use crate::failure::Failure;
@@ -14,14 +14,14 @@ use crate::out;
 #[derive(Args)]
 pub(crate) struct Pin {
     #[command(flatten)]
-    these: These,
+    targets: TargetArguments,
 }
 
 /// Removes pins.
 #[derive(Args)]
 pub(crate) struct Unpin {
     #[command(flatten)]
-    these: These,
+    targets: TargetArguments,
 }
 
 /// Lists pinned addresses.
@@ -36,7 +36,7 @@ pub(crate) struct Pins {
 
 /// Which addresses, and where.
 #[derive(Args)]
-struct These {
+struct TargetArguments {
     /// Addresses, the first 6 or more digits of them, or names.
     #[arg(value_name = "TARGET", required = true)]
     targets: Vec<String>,
@@ -47,29 +47,31 @@ struct These {
     json: bool,
 }
 
-/// So many pins are read at a time.
+/// The number of pins that are read at a time.
 const PAGE: u16 = 1000;
 
 impl Pin {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.these.each("pinned", "was pinned already", &async |backend, address| backend.pin(address).await)
+        self.targets
+            .each("pinned", "was pinned already", &async |backend, address| backend.pin(address).await)
     }
 }
 
 impl Unpin {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.these.each("unpinned", "was not pinned", &async |backend, address| backend.unpin(address).await)
+        self.targets
+            .each("unpinned", "was not pinned", &async |backend, address| backend.unpin(address).await)
     }
 }
 
-impl These {
+impl TargetArguments {
     fn each(
         self,
         done: &str,
         not: &str,
         act: &impl AsyncFn(&Backend, Address) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let mut json = Vec::new();
             for address in backend.find_all(&self.targets).await? {
                 let changed = act(backend, address).await?;
@@ -85,7 +87,7 @@ impl These {
 
 impl Pins {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let pins = all(backend).await?;
             match self.json {
                 true => show::json(&show::addresses(&pins).into()),

@@ -14,7 +14,7 @@ use super::socket;
 use crate::failure::Failure;
 use crate::out;
 
-/// Where recipes are kept.
+/// The location of recipes.
 pub(super) enum Place {
     /// The store in a folder.
     Folder { folder: PathBuf, config: Config },
@@ -27,30 +27,32 @@ pub(super) enum Connection {
     /// In this process.
     Owner(Owner),
     /// In the process that owns the store, or in a server that the user named.
-    Client(Client),
+    Client(Box<Client>),
 }
 
-/// How long one owner may keep the store without serving it: it opens the store, shuts down, or cannot serve.
+/// The time for which one owner may hold the store without serving it: it opens the store, shuts down, or cannot serve.
 const OWNER_WAIT: Duration = Duration::from_secs(15);
 
-/// The first pause between two attempts, and the longest: each is twice the one before.
+/// The first pause between two attempts, and the longest. Each pause is twice the previous one.
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(32)];
 
 impl Place {
-    /// Connects, as often as it takes.
+    /// Connects, and retries if needed.
     pub(super) async fn open(&self) -> Result<Connection, Failure> {
         match self {
             Place::Folder { folder, config } => find_owner(folder, config).await,
-            Place::Server { server } => connect(server).await.map(Connection::Client),
+            Place::Server { server } => {
+                connect(server).await.map(|client| Connection::Client(Box::new(client)))
+            }
         }
     }
 
-    /// Whether a call failed because the owner of the store ended or shuts down, so that it can be repeated elsewhere.
+    /// Whether a call failed because the owner of the store ended or shuts down, so that it can be retried elsewhere.
     pub(super) async fn is_handed_over(&self, failure: &Failure) -> bool {
         let (Place::Folder { folder, .. }, Failure::Failed(error)) = (self, failure) else { return false };
         match error.downcast_ref::<ClientError>() {
             Some(ClientError::Broken { .. }) => true,
-            // An owner that shuts down refuses calls; one that still listens means what it says.
+            // An owner that shuts down refuses calls. The refusal of one that still listens is final.
             Some(ClientError::Call { code: Code::Unavailable | Code::Cancelled, .. }) => {
                 socket::connect(folder).await.is_err()
             }
@@ -65,7 +67,7 @@ async fn find_owner(folder: &Path, config: &Config) -> Result<Connection, Failur
     let mut pause = PAUSES[0];
     loop {
         if let Some(client) = client_of(folder).await {
-            return Ok(Connection::Client(client));
+            return Ok(Connection::Client(Box::new(client)));
         }
         let is_new = !Store::is_in(folder);
         let refused = match Executor::open_with(folder, Functions::builtin(), config.clone()).await {
@@ -82,7 +84,7 @@ async fn find_owner(folder: &Path, config: &Config) -> Result<Connection, Failur
         if let Some(listens_on) = listens_on
             && let Ok(client) = Client::connect_to(&credentials::of_owner(listens_on, folder)).await
         {
-            return Ok(Connection::Client(client));
+            return Ok(Connection::Client(Box::new(client)));
         }
         let now = SystemClock.now();
         if *owner != last_owner {
@@ -105,7 +107,7 @@ async fn client_of(folder: &Path) -> Option<Client> {
     Client::over_socket(socket).await.ok()
 }
 
-async fn connect(server: &ServerAddress) -> Result<Client, Failure> {
+pub(super) async fn connect(server: &ServerAddress) -> Result<Client, Failure> {
     let url = &server.url;
     match url.starts_with("http://") || url.starts_with("https://") {
         true => Ok(Client::connect_to(server).await?),
@@ -113,12 +115,12 @@ async fn connect(server: &ServerAddress) -> Result<Client, Failure> {
     }
 }
 
-/// A path that means the same in another folder, for people.
+/// The absolute path, for messages.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Why a store could not be opened.
+/// The failure of opening a store.
 pub(crate) fn unopened(folder: &Path, error: &Error) -> Failure {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     Failure::of(format!("{}: {error}{cause}", folder.display()))

@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 
 use crate::failure::Failure;
 
-/// Read at a time: the store writes such pieces as they are.
+/// The bytes that are read at a time. The store writes pieces of this size without copying them together.
 const CHUNK: usize = 512 << 10;
 
-/// So many chunks are read ahead of the call.
+/// The number of chunks that are read ahead of the call.
 const AHEAD: usize = 4;
 
-/// Hands a reader's bytes to a call. The reads wait on this thread, which is the command's own.
+/// Passes the bytes of a reader to a call. The reads block this thread, which is the command's own.
 pub(super) async fn into<T, E, Call>(
     mut from: impl Read,
     call: impl FnOnce(BoxStream<'static, io::Result<Bytes>>) -> Call,
@@ -45,7 +45,7 @@ where
     Ok(result?)
 }
 
-/// The next bytes; none at the end.
+/// The next bytes; empty at the end.
 pub(super) fn chunk(from: &mut impl Read) -> io::Result<Bytes> {
     let mut chunk = BytesMut::zeroed(CHUNK);
     let mut len = 0;
@@ -61,15 +61,15 @@ pub(super) fn chunk(from: &mut impl Read) -> io::Result<Bytes> {
     Ok(chunk.freeze())
 }
 
-/// Where bytes go.
+/// The destination of bytes.
 pub(super) enum Sink {
-    /// A file that is there under its name once it is whole.
+    /// A file that gets its name once it is complete.
     File {
         file: File,
-        unfinished: Unfinished,
+        unfinished: PartialFile,
         path: PathBuf,
     },
-    /// A device or a pipe, which takes bytes as they come.
+    /// A device or a pipe, which receives bytes immediately.
     Device {
         file: File,
         path: PathBuf,
@@ -77,24 +77,24 @@ pub(super) enum Sink {
     Stdout,
 }
 
-/// A file under way. Without a name nothing is left of it however this process ends; one with a name is removed unless
-/// it is finished.
-pub(super) struct Unfinished {
+/// A file in progress. An unnamed file vanishes however this process ends. A named one is removed on drop unless it is
+/// finished.
+pub(super) struct PartialFile {
     beside: PathBuf,
     is_named: bool,
 }
 
-impl Drop for Unfinished {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         if self.is_named {
-            // What cannot be removed is told by its name.
+            // If it cannot be removed, its name shows its purpose.
             let _ = std::fs::remove_file(&self.beside);
         }
     }
 }
 
 impl Sink {
-    /// Where a value goes: `-` and nothing are stdout.
+    /// Opens the destination; `-` and `None` are stdout.
     pub(super) fn to(path: Option<&Path>) -> Result<Sink, Failure> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Sink::Stdout) };
         let unwritten = |error| unwritten(path, &error);
@@ -118,7 +118,7 @@ impl Sink {
             Some(file) => (file, false),
             None => (File::create(&beside).map_err(unwritten)?, true),
         };
-        Ok(Sink::File { file, unfinished: Unfinished { beside, is_named }, path })
+        Ok(Sink::File { file, unfinished: PartialFile { beside, is_named }, path })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
@@ -130,12 +130,12 @@ impl Sink {
         }
     }
 
-    /// Whether what was written can be taken back and written again.
+    /// Whether the bytes can be discarded and written again.
     pub(super) fn is_file(&self) -> bool {
         matches!(self, Sink::File { .. })
     }
 
-    /// A writer to the same place. A file is empty again; what went to a device or to stdout stays.
+    /// A writer to the same destination. A file is truncated; bytes that went to a device or to stdout stay.
     pub(super) fn rewritten(&self) -> Result<Box<dyn Write + Send>, Failure> {
         match self {
             Sink::File { file, path, .. } => emptied(file).map_err(|error| unwritten(path, &error)),
@@ -146,7 +146,7 @@ impl Sink {
         }
     }
 
-    /// Everything was written.
+    /// Finishes the output after all bytes are written.
     pub(super) fn finish(self) -> Result<(), Failure> {
         match self {
             Sink::File { file, mut unfinished, path } => {
@@ -159,8 +159,7 @@ impl Sink {
     }
 }
 
-/// The path that a link leads to, though nothing may be there: another file in the place of the link would leave what it
-/// leads to as it was.
+/// The target of a link, which need not exist. Writing a new file in place of the link would not change its target.
 fn link_end(path: &Path) -> io::Result<PathBuf> {
     let mut end = path.to_owned();
     for _ in 0..LINKS_MOST {
@@ -172,11 +171,11 @@ fn link_end(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many links lead to each other"))
 }
 
-/// As many links as the system itself follows.
+/// The most links to follow, as in the kernel.
 const LINKS_MOST: usize = 40;
 
-impl Unfinished {
-    /// Gives the file its name, durably.
+impl PartialFile {
+    /// Durably gives the file its name.
     fn finish(&mut self, file: &File, path: &Path) -> io::Result<()> {
         file.sync_all()?;
         if !self.is_named {
@@ -195,13 +194,13 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// A file without a name in the folder of this one, where the system has such a thing.
+/// An unnamed file in the folder of this path, if the system supports that.
 #[cfg(target_os = "linux")]
 fn nameless(beside: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let flags = i32::try_from(rustix::fs::OFlags::TMPFILE.bits()).ok()?;
     let file = File::options().read(true).write(true).custom_flags(flags).open(folder_of(beside)).ok()?;
-    // It gets its name through there.
+    // The file gets its name through this folder.
     Path::new("/proc/self/fd").exists().then_some(file)
 }
 
@@ -210,7 +209,7 @@ fn nameless(_: &Path) -> Option<File> {
     None
 }
 
-/// A writer to a file that is empty again.
+/// Truncates a file, and returns a writer to it.
 pub(super) fn emptied(file: &File) -> io::Result<Box<dyn Write + Send>> {
     file.set_len(0)?;
     Ok(Box::new(rewound(file)?))
@@ -223,7 +222,7 @@ pub(super) fn rewound(file: &File) -> io::Result<File> {
     Ok(file)
 }
 
-/// A file without a name for bytes on their way, in a folder or, while that is not there, in the nearest one above it.
+/// An unnamed file for temporary bytes, in a folder or, if it does not exist, in the nearest existing one above it.
 pub(super) fn spool_file(near: &Path) -> io::Result<File> {
     let near = std::path::absolute(near)?;
     let folder = near.ancestors().find(|folder| folder.is_dir());
@@ -260,7 +259,7 @@ mod tests {
 
         let mut killed = Sink::to(Some(&path)).unwrap();
         killed.write(b"half of").unwrap();
-        // As if the process had ended: nothing is dropped.
+        // As if the process had been killed: nothing is dropped.
         std::mem::forget(killed);
         assert_eq!(names().next(), None);
 

@@ -1,4 +1,4 @@
-//! How far a command is, on one line of the terminal that is drawn again and again. Without a terminal nothing is drawn.
+//! The progress of a command, on one redrawn line of the terminal. Without a terminal, nothing is drawn.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Read, Write};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use anabranch_content::Address;
 use anabranch_engine::clock::{Clock as _, SystemClock};
-use anabranch_recipe::{Event, Heard};
+use anabranch_recipe::{Event, Notice};
 use anabranch_text::{count, duration, size};
 
-/// Nothing is drawn for a command that takes no longer.
+/// The time before the first drawing. Nothing is drawn for shorter commands.
 const DRAW_AFTER: Duration = Duration::from_millis(300);
 
-/// The line is drawn no more often.
+/// The minimum interval of drawings.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 
-/// Characters of a whole bar.
+/// The characters of a full bar.
 const BAR: usize = 30;
 
-/// A line on stderr, cleared when dropped.
+/// A line on stderr, cleared on drop.
 struct Line {
     began: Instant,
     due: Instant,
@@ -40,7 +40,7 @@ impl Line {
         self.due = now + DRAW_EVERY;
         self.drawn = true;
         let line = format!("\r\x1b[K{}", text(now - self.began));
-        // Nothing is lost when the terminal is gone.
+        // Errors are ignored, because progress is not data.
         let mut stderr = io::stderr().lock();
         let _ = stderr.write_all(line.as_bytes()).and_then(|()| stderr.flush());
     }
@@ -54,7 +54,7 @@ impl Drop for Line {
     }
 }
 
-/// Counts bytes that pass.
+/// Counts bytes.
 pub(super) struct Meter {
     line: Option<Line>,
     verb: &'static str,
@@ -63,7 +63,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// A meter of so many bytes, if that is known. The verb is what happens to them.
+    /// A meter of `of` bytes, if the number is known. The verb describes the operation.
     pub(super) fn new(verb: &'static str, of: Option<u64>) -> Meter {
         Meter { line: Line::new(), verb, done: 0, of }
     }
@@ -73,7 +73,7 @@ impl Meter {
         Meter { line: None, verb: "", done: 0, of: None }
     }
 
-    /// More bytes have passed.
+    /// Counts more bytes.
     pub(super) fn add(&mut self, bytes: usize) {
         self.done += bytes as u64;
         if let Some(line) = &mut self.line {
@@ -83,12 +83,12 @@ impl Meter {
 }
 
 /// A reader or a writer with a meter.
-pub(super) struct Metered<T> {
+pub(super) struct MeteredIo<T> {
     pub(super) inner: T,
     pub(super) meter: Meter,
 }
 
-impl<T: Read> Read for Metered<T> {
+impl<T: Read> Read for MeteredIo<T> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.inner.read(buffer)?;
         self.meter.add(len);
@@ -96,7 +96,7 @@ impl<T: Read> Read for Metered<T> {
     }
 }
 
-impl<T: Write> Write for Metered<T> {
+impl<T: Write> Write for MeteredIo<T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let len = self.inner.write(bytes)?;
         self.meter.add(len);
@@ -108,7 +108,7 @@ impl<T: Write> Write for Metered<T> {
     }
 }
 
-/// The line of a get. One recipe has a bar of its bytes, several have a bar of recipes.
+/// The progress line of a get. A single recipe has a bar of its bytes, several recipes have a bar of recipes.
 fn computing_line([done, of, failed]: [u64; 3], calls: CallBytes, took: Duration) -> String {
     let CallBytes { read, total, written } = calls;
     let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
@@ -141,8 +141,8 @@ fn bytes_line(verb: &str, done: u64, of: Option<u64>, took: Duration) -> String 
     }
 }
 
-/// How many recipes are computed for a get, and how far the calls in flight are.
-pub(super) struct Computing {
+/// The number of recipes that are computed for a get, and the progress of the calls in flight.
+pub(super) struct ComputeProgress {
     line: Line,
     computed: u64,
     of: u64,
@@ -158,31 +158,37 @@ struct CallBytes {
     written: u64,
 }
 
-impl Computing {
+impl ComputeProgress {
     /// The line of a get, if stderr is a terminal.
-    pub(super) fn new() -> Option<Computing> {
-        Line::new().map(|line| Computing { line, computed: 0, of: 0, failed: 0, calls: BTreeMap::new() })
+    pub(super) fn new() -> Option<ComputeProgress> {
+        Line::new().map(|line| ComputeProgress {
+            line,
+            computed: 0,
+            of: 0,
+            failed: 0,
+            calls: BTreeMap::new(),
+        })
     }
 
-    /// Something happened.
-    pub(super) fn heard(&mut self, heard: &Heard) {
+    /// Updates the line after an event.
+    pub(super) fn heard(&mut self, heard: &Notice) {
         match heard {
-            Heard::Event(Event::Begun { recipes, .. }) => self.of += recipes,
-            Heard::Event(Event::Progress { address, read, total, written, .. }) => {
+            Notice::Event(Event::Begun { recipes, .. }) => self.of += recipes,
+            Notice::Event(Event::Progress { address, read, total, written, .. }) => {
                 let call = CallBytes { read: *read, total: *total, written: *written };
                 self.calls.insert(*address, call);
             }
-            Heard::Event(Event::Computed { address, .. }) => {
+            Notice::Event(Event::Computed { address, .. }) => {
                 self.computed += 1;
                 self.calls.remove(address);
             }
-            Heard::Event(Event::Failed { address, .. }) => {
+            Notice::Event(Event::Failed { address, .. }) => {
                 self.failed += 1;
                 self.calls.remove(address);
             }
-            Heard::Event(_) => {}
-            // Each was one of these, most likely a computed one.
-            Heard::Lost(count) => {
+            Notice::Event(_) => {}
+            // Lost events are counted as computed recipes, which is most likely.
+            Notice::Lost(count) => {
                 self.computed += count;
                 self.calls.clear();
             }
@@ -190,7 +196,7 @@ impl Computing {
         self.draw();
     }
 
-    /// Draws the line again, so that its time goes on during one long recipe.
+    /// Redraws the line, so that its time advances during one long recipe.
     pub(super) fn draw(&mut self) {
         let sum = |all: CallBytes, call: &CallBytes| CallBytes {
             read: all.read + call.read,
@@ -203,7 +209,7 @@ impl Computing {
     }
 }
 
-/// The time between two drawings while nothing happens.
+/// The interval of drawings while nothing happens.
 pub(super) const TICK: Duration = Duration::from_millis(250);
 
 fn bar(done: u64, of: u64) -> String {

@@ -6,24 +6,24 @@ use anabranch_content::Address;
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::backend::Backend;
-use super::folder::{self, PutFolder, Walked};
+use super::folder::{self, PutFolder, WalkedFolder};
 use super::input::Input;
 use super::show;
 use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-stdout: the address of a file or a folder, or a line `ADDRESS  PATH` for each of several. The address
-of a file is the BLAKE3 hash of its bytes, as `b3sum` prints it. A folder is stored with names,
+stdout: the address of a file or a folder, or a line `ADDRESS  PATH` for each of several. The address \
+of a file is the BLAKE3 hash of its bytes, as `b3sum` prints it. A folder is stored with names, \
 executable bits and symbolic links, which are not followed; equal folders have equal addresses.
 
   anabranch recipe put report.csv --ref report
   anabranch recipe put site/ --ref site       # then: anabranch recipe get site:index.html
   producer | anabranch recipe put -
 
-Exit codes: 0 stored durably; 1 failed; 2 wrong usage; 3 stored, but data that had been acknowledged
+Exit codes: 0 stored durably; 1 failed; 2 wrong usage; 3 stored, but data that had been acknowledged \
 before was lost (the log says what).";
 
 /// Stores files as blobs, and folders.
@@ -47,14 +47,14 @@ impl Put {
         if self.reference.is_some() && self.files.len() > 1 {
             return Err(Failure::Wrong("--ref names one file or folder; put them one by one".to_owned()));
         }
-        // All or none, as far as one can tell before: nobody learns the addresses of some.
-        let given = self.files.iter().map(|path| Ok((path, Given::open(path, &self.at)?)));
-        let given = given.collect::<Result<Vec<_>, Failure>>()?;
+        // All paths are opened first, so that a bad path fails before any address is printed.
+        let paths = self.files.iter().map(|path| Ok((path, PathToPut::open(path, &self.at)?)));
+        let paths = paths.collect::<Result<Vec<_>, Failure>>()?;
         let stopped = "stopped; no part of an unfinished file or folder is stored";
-        self.at.run_until(stopped, Missing::Make, async |backend| {
+        self.at.run_until(stopped, MissingStore::Make, async |backend| {
             let mut kept = Vec::new();
-            for (path, given) in given {
-                let put = given.put(backend, path).await?;
+            for (path, to_put) in paths {
+                let put = to_put.put(backend, path).await?;
                 if let Some(name) = &self.reference {
                     backend.set_ref(name, Some(put.address())).await?;
                 }
@@ -66,7 +66,8 @@ impl Put {
             match &kept[..] {
                 [(_, put)] => out::data(&format!("{}\n", put.address())),
                 several => {
-                    let line = |(path, put): &(String, Kept)| format!("{}  {path}\n", put.address());
+                    let line =
+                        |(path, put): &(String, StoredPath)| out::line(&format!("{}  {path}", put.address()));
                     out::data(&several.iter().map(line).collect::<String>())
                 }
             }
@@ -74,52 +75,54 @@ impl Put {
     }
 }
 
-/// A path of the command line.
-enum Given {
+/// An opened path of the command line.
+enum PathToPut {
     File(Input),
-    Folder(Walked),
+    Folder(WalkedFolder),
 }
 
-impl Given {
-    fn open(path: &Path, at: &At) -> Result<Given, Failure> {
+impl PathToPut {
+    fn open(path: &Path, at: &At) -> Result<PathToPut, Failure> {
         let store = at.folder();
         match path.is_dir() {
-            true => Ok(Given::Folder(Walked::find(path, &store)?)),
-            false => Ok(Given::File(Input::open(path, &store)?)),
+            true => Ok(PathToPut::Folder(WalkedFolder::find(path, &store)?)),
+            false => Ok(PathToPut::File(Input::open(path, &store)?)),
         }
     }
 
-    async fn put(self, backend: &Backend, path: &Path) -> Result<Kept, Failure> {
+    async fn put(self, backend: &Backend, path: &Path) -> Result<StoredPath, Failure> {
         match self {
-            Given::File(input) => Ok(Kept::File(backend.put(&input).await?)),
-            Given::Folder(walked) => {
-                let put = folder::put(backend, path, walked).await?;
+            PathToPut::File(input) => Ok(StoredPath::File(backend.put(&input).await?)),
+            PathToPut::Folder(walked) => {
+                let put = folder::put(backend, walked).await?;
                 out::note(&format!("{}: {}", path.display(), put.summary()));
-                Ok(Kept::Folder(put))
+                Ok(StoredPath::Folder(put))
             }
         }
     }
 }
 
-/// What was kept.
-enum Kept {
+/// A stored path.
+enum StoredPath {
     File(anabranch_content::Put),
     Folder(PutFolder),
 }
 
-impl Kept {
+impl StoredPath {
     fn address(&self) -> Address {
         match self {
-            Kept::File(put) => put.address,
-            Kept::Folder(put) => put.address,
+            StoredPath::File(put) => put.address,
+            StoredPath::Folder(put) => put.address,
         }
     }
 
     fn json(&self, path: &str) -> Json {
         let address = self.address().to_string();
         match self {
-            Kept::File(put) => json!({"file": path, "address": address, "bytes": put.len, "new": put.new}),
-            Kept::Folder(put) => json!({
+            StoredPath::File(put) => {
+                json!({"file": path, "address": address, "bytes": put.len, "new": put.new})
+            }
+            StoredPath::Folder(put) => json!({
                 "folder": path, "address": address, "bytes": put.bytes, "new": put.new,
                 "files": put.files, "folders": put.folders, "links": put.links,
             }),

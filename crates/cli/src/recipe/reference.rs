@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::show;
 use crate::args::STORE_EXIT_CODES;
 use crate::failure::Failure;
@@ -93,7 +93,7 @@ impl Verb {
 
 impl Set {
     fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let address = backend.find(&self.target).await?;
             match self.if_is.as_deref() {
                 None => backend.set_ref(&self.name, Some(address)).await?,
@@ -110,7 +110,7 @@ impl Set {
 
 impl OfName {
     fn get(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let now = backend.history(&self.name).await?.last().copied();
             let Some(address) = now.and_then(|now| now.address) else {
                 return Err(backend.nothing_named(&self.name).await);
@@ -123,7 +123,7 @@ impl OfName {
     }
 
     fn history(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let history = backend.history(&self.name).await?;
             if history.is_empty() {
                 return Err(backend.nothing_named(&self.name).await);
@@ -148,7 +148,7 @@ impl OfName {
 impl DropName {
     fn run(self) -> Result<(), Failure> {
         let OfName { name, at, json } = self.of;
-        at.run(Missing::Refuse, async |backend| {
+        at.run(MissingStore::Refuse, async |backend| {
             let history = backend.history(&name).await?;
             let was = history.last().and_then(|last| last.address);
             if history.is_empty() || was.is_none() && !self.history {
@@ -172,7 +172,7 @@ impl DropName {
 
 impl List {
     fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let refs = backend.refs().await?;
             if self.json {
                 let entry = |(name, address): &(String, anabranch_content::Address)| {

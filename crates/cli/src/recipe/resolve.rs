@@ -6,7 +6,7 @@ use anabranch_text::{duration, size};
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
@@ -28,11 +28,11 @@ pub(crate) struct Resolve {
 
 impl Resolve {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let address = backend.find(&self.target).await?;
             let found = backend.resolve(address).await?;
             let Some(recipe) = found.recipe else {
-                // None of its bytes are asked for, so just their number comes.
+                // An empty range is requested, so the reply has only the size.
                 let size = backend.get(address, 0..0, None).await?.size;
                 return match self.json {
                     true => {
@@ -55,7 +55,7 @@ impl Resolve {
     }
 }
 
-/// A folder: its entries by name, as JSON.
+/// The entries of a folder by name, as JSON.
 fn folder_json(address: Address, folder: &Folder) -> Json {
     let entry = |(name, entry): (&str, &FolderEntry)| match entry {
         FolderEntry::File { address, executable } => {

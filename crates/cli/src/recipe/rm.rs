@@ -6,7 +6,7 @@ use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::backend::Backend;
 use super::inside::way_out;
 use super::show;
@@ -14,15 +14,15 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-Removes blobs, recipes and values that nothing holds. A recipe goes with its computed value, unless
-that is also the value of another recipe. What a name, a pin, an import or another recipe holds is
-refused, and the error says by what. `recipe collect` removes everything that nothing holds.
-stderr: what was removed, and how many bytes that frees.
+Removes blobs, recipes and values that nothing holds. A recipe goes with its computed value, unless \
+that is also the value of another recipe. An item that a name, a pin, an import or another recipe \
+holds is refused, and the error names the holder. `recipe collect` removes everything that nothing holds.
+stderr: the removed items, and the bytes that this frees.
 
   anabranch recipe rm 4f1c92ab --dry-run
   anabranch recipe rm --value 4f1c92ab      # only its value; the recipe stays
 
-Exit codes: 0 removed; 1 refused, not found or failed; 2 wrong usage; 3 removed, but data that had been
+Exit codes: 0 removed; 1 refused, not found or failed; 2 wrong usage; 3 removed, but data that had been \
 acknowledged was lost (the log says what).";
 
 /// Removes single items.
@@ -46,7 +46,7 @@ pub(crate) struct Rm {
 
 impl Rm {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.at.run_until("stopped; what was removed so far is gone", Missing::Refuse, async |backend| {
+        self.at.run_until("stopped; what was removed so far is gone", MissingStore::Refuse, async |backend| {
             let mut waiting = backend.find_all(&self.targets).await?;
             waiting.sort_unstable();
             waiting.dedup();
@@ -69,7 +69,7 @@ impl Rm {
         })
     }
 
-    /// Removes all; one that another of them reads goes after that.
+    /// Removes all addresses. An item that another one of them reads is removed after it.
     async fn remove_all(
         &self,
         backend: &Backend,
@@ -110,7 +110,7 @@ impl Rm {
     }
 }
 
-/// The blob that a recipe came to.
+/// The address of a recipe's remembered value.
 async fn value_of(backend: &Backend, address: Address) -> Result<Address, Failure> {
     let found = backend.resolve(address).await?;
     if found.recipe.is_none() {
@@ -120,7 +120,7 @@ async fn value_of(backend: &Backend, address: Address) -> Result<Address, Failur
     Ok(memo.output)
 }
 
-/// The refusal, with the command that would let the holder go.
+/// The refusal, with the command that drops the holder.
 async fn with_way_out(backend: &Backend, address: Address, failure: Failure) -> Failure {
     let Failure::Failed(error) = &failure else { return failure };
     let usage = backend.usage(0, &[address]).await.ok();

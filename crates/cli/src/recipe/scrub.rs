@@ -4,7 +4,7 @@ use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::json;
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
@@ -12,7 +12,7 @@ use crate::out;
 pub(super) const HELP: &str = "\
 What is damaged is moved to quarantine and missing from then on; recipes compute it again.
 
-Exit codes: 0 all is well; 1 something is damaged, or the scrub failed; 2 wrong usage; 3 all is well
+Exit codes: 0 all is well; 1 something is damaged, or the scrub failed; 2 wrong usage; 3 all is well \
 now, but data that had been acknowledged was lost (the log says what).";
 
 /// Checks everything.
@@ -32,7 +32,7 @@ impl Scrub {
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.at.run_until(
             "stopped; damage that was found so far is in quarantine",
-            Missing::Refuse,
+            MissingStore::Refuse,
             async |backend| {
                 let found = backend.scrub(self.mib_per_second.map(|mib| mib << 20)).await?;
                 let is_fine =

@@ -1,4 +1,4 @@
-//! How values, sizes and facts are written, for people and as JSON.
+//! Formats values, sizes and facts, for people and as JSON.
 
 use anabranch_content::Address;
 use anabranch_recipe::Source;
@@ -14,7 +14,7 @@ pub(super) fn json(value: &Json) -> Result<(), Failure> {
     out::data(&format!("{value:#}\n"))
 }
 
-/// Facts, one per line: a table without a head.
+/// Writes facts, one per line, as a table without a header.
 pub(super) fn facts(facts: &[(&str, String)]) -> Result<(), Failure> {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let line = |(name, fact): &(&str, String)| format!("{name:<width$}  {fact}").trim_end().to_owned() + "\n";
@@ -26,13 +26,13 @@ pub(super) fn addresses(addresses: &[Address]) -> Vec<String> {
     addresses.iter().map(Address::to_string).collect()
 }
 
-/// Warns of inputs that are neither blobs nor recipes so far.
+/// Warns about inputs that are neither blobs nor recipes yet.
 pub(super) fn dangling(of: Option<&str>, addresses: &[Address]) {
     let of = of.map(|of| format!(" of `{of}`")).unwrap_or_default();
     addresses.iter().for_each(|address| out::note(&format!("warning: input {address}{of} is not here yet")));
 }
 
-/// A table; if it has no rows, what to say instead.
+/// Writes a table, or the message `none` if it has no rows.
 pub(super) fn table(table: &Table, rows: usize, none: &str) -> Result<(), Failure> {
     if rows == 0 {
         out::note(none);
@@ -41,7 +41,7 @@ pub(super) fn table(table: &Table, rows: usize, none: &str) -> Result<(), Failur
     out::data(&table.text(0))
 }
 
-/// Where a value came from, in words.
+/// Describes the origin of a value.
 pub(super) fn source(source: Source) -> String {
     match source {
         Source::Blob => "a blob".to_owned(),
@@ -50,7 +50,7 @@ pub(super) fn source(source: Source) -> String {
     }
 }
 
-/// Where a value came from, as JSON.
+/// The origin of a value as JSON.
 pub(super) fn source_json(source: Source) -> Json {
     match source {
         Source::Blob => json!({"source": "blob"}),

@@ -9,13 +9,13 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
 const NAME: &str = "socket";
 
-/// The longest path that a socket's address holds.
+/// The longest path that fits into a socket's address, in bytes.
 const PATH_MOST: usize = 107;
 
-/// Connections that may wait to be accepted.
+/// The most connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// A path to the socket that is short enough, as long as this lives.
+/// A short enough path to the socket. It is valid as long as this exists.
 struct ShortPath {
     path: PathBuf,
     _folder: Option<OwnedFd>,
@@ -33,13 +33,13 @@ impl ShortPath {
     }
 }
 
-/// Listens in the folder of a store, which this process must own: a socket that an earlier owner left is replaced. Only
-/// the same user can connect.
+/// Listens in the folder of a store, which this process must own. A socket of an earlier owner is replaced. Only the
+/// same user can connect.
 pub(crate) fn bind(folder: &Path) -> io::Result<UnixListener> {
     remove(folder)?;
     let short = ShortPath::of(folder)?;
     let socket = UnixSocket::new_stream()?;
-    // The file is created with the mode of the socket, so there is no moment in which others can connect.
+    // The file is created with the mode of the socket, so others can never connect.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     socket.bind(&short.path)?;
     socket.listen(BACKLOG)

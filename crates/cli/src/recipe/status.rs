@@ -5,7 +5,7 @@ use anabranch_text::size;
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::show;
 use crate::failure::Failure;
 
@@ -21,7 +21,7 @@ pub(crate) struct Status {
 
 impl Status {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let status = backend.status().await?;
             let store = &status.store;
             let is_remote = backend.is_remote();
@@ -49,7 +49,7 @@ impl Status {
                 ("functions", status.functions.to_string()),
                 ("health", store.health.to_string()),
             ];
-            // What was done is counted while a server runs; a command has just begun.
+            // The counters start with the process, so they are only useful for a server.
             if is_remote {
                 facts.push(("gets", format!("{}, {} of them there already", status.gets, status.hits)));
                 facts.push(("computed", format!("{}, {} failed", status.computed, status.failed)));

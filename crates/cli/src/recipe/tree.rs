@@ -7,7 +7,7 @@ use anabranch_recipe::{Folder, FolderEntry};
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::at::{At, Missing};
+use super::at::{At, MissingStore};
 use super::backend::Backend;
 use super::node::Node;
 use super::show;
@@ -16,12 +16,12 @@ use crate::out;
 use crate::table::Table;
 
 pub(super) const HELP: &str = "\
-stdout: a line per recipe, blob, folder and link, each below the recipe or folder that has it. What is
+stdout: a line per recipe, blob, folder and link, each below the recipe or folder that has it. What is \
 there more than once is shown with its inputs the first time. Nothing is computed.
 
   anabranch recipe tree page
 
-Exit codes: 0 fine; 1 not found or failed; 2 wrong usage; 3 fine, but data that had been acknowledged
+Exit codes: 0 fine; 1 not found or failed; 2 wrong usage; 3 fine, but data that had been acknowledged \
 was lost (the log says what).";
 
 /// Shows a graph.
@@ -40,25 +40,25 @@ pub(crate) struct Tree {
     json: bool,
 }
 
-/// A node where it is read.
+/// A node, at a place where it is read.
 struct Line {
     depth: usize,
-    /// Its name in the folder that it is in.
+    /// Its name in its folder.
     name: Option<String>,
-    what: What,
-    /// Its inputs were shown before.
+    what: TreeItem,
+    /// Whether its inputs were already shown.
     is_repeated: bool,
 }
 
-enum What {
+enum TreeItem {
     Node(Address, Node),
     Folder(Address, Folder),
-    /// A symbolic link, with what it holds.
+    /// A symbolic link, with its target.
     Link(String),
 }
 
-/// A node that is not looked up yet.
-struct Waiting {
+/// A node that has not been looked up yet.
+struct ItemToFind {
     depth: usize,
     name: Option<String>,
     to: Result<Address, String>,
@@ -66,18 +66,18 @@ struct Waiting {
 
 impl Tree {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.at.run(Missing::Refuse, async |backend| {
+        self.at.run(MissingStore::Refuse, async |backend| {
             let root = backend.find(&self.target).await?;
             let (mut lines, mut shown) = (Vec::new(), HashSet::new());
-            let mut waiting = vec![Waiting { depth: 0, name: None, to: Ok(root) }];
-            while let Some(Waiting { depth, name, to }) = waiting.pop() {
+            let mut waiting = vec![ItemToFind { depth: 0, name: None, to: Ok(root) }];
+            while let Some(ItemToFind { depth, name, to }) = waiting.pop() {
                 if lines.len() == self.most as usize {
                     out::note(&format!("only the first {} lines; --most shows more", self.most));
                     break;
                 }
                 let (what, is_repeated) = match to {
-                    Err(target) => (What::Link(target), false),
-                    Ok(address) => (What::find(backend, address).await?, !shown.insert(address)),
+                    Err(target) => (TreeItem::Link(target), false),
+                    Ok(address) => (TreeItem::find(backend, address).await?, !shown.insert(address)),
                 };
                 if !is_repeated {
                     waiting.extend(what.below(depth + 1).into_iter().rev());
@@ -94,45 +94,45 @@ impl Tree {
     }
 }
 
-impl What {
-    async fn find(backend: &Backend, address: Address) -> Result<What, Failure> {
+impl TreeItem {
+    async fn find(backend: &Backend, address: Address) -> Result<TreeItem, Failure> {
         let node = Node::find(backend, address).await?;
         Ok(match &node {
             Node::Recipe { recipe, .. } => match Folder::of(recipe) {
-                Ok(Some(folder)) => What::Folder(address, folder),
-                // A folder that cannot be is shown as the recipe that it is.
-                Ok(None) | Err(_) => What::Node(address, node),
+                Ok(Some(folder)) => TreeItem::Folder(address, folder),
+                // A malformed folder is shown as a recipe.
+                Ok(None) | Err(_) => TreeItem::Node(address, node),
             },
-            _ => What::Node(address, node),
+            _ => TreeItem::Node(address, node),
         })
     }
 
     /// Its inputs or entries.
-    fn below(&self, depth: usize) -> Vec<Waiting> {
+    fn below(&self, depth: usize) -> Vec<ItemToFind> {
         match self {
-            What::Node(_, Node::Recipe { recipe, .. }) => {
-                let input = |input: &Address| Waiting { depth, name: None, to: Ok(*input) };
+            TreeItem::Node(_, Node::Recipe { recipe, .. }) => {
+                let input = |input: &Address| ItemToFind { depth, name: None, to: Ok(*input) };
                 recipe.inputs.iter().map(input).collect()
             }
-            What::Folder(_, folder) => {
+            TreeItem::Folder(_, folder) => {
                 let entry = |(name, entry): (&str, &FolderEntry)| match entry {
                     FolderEntry::File { address, .. } | FolderEntry::Folder { address } => {
-                        Waiting { depth, name: Some(name.to_owned()), to: Ok(*address) }
+                        ItemToFind { depth, name: Some(name.to_owned()), to: Ok(*address) }
                     }
                     FolderEntry::Link { target } => {
-                        Waiting { depth, name: Some(name.to_owned()), to: Err(target.clone()) }
+                        ItemToFind { depth, name: Some(name.to_owned()), to: Err(target.clone()) }
                     }
                 };
                 folder.entries().map(entry).collect()
             }
-            What::Node(..) | What::Link(_) => Vec::new(),
+            TreeItem::Node(..) | TreeItem::Link(_) => Vec::new(),
         }
     }
 
     fn address(&self) -> Option<Address> {
         match self {
-            What::Node(address, _) | What::Folder(address, _) => Some(*address),
-            What::Link(_) => None,
+            TreeItem::Node(address, _) | TreeItem::Folder(address, _) => Some(*address),
+            TreeItem::Link(_) => None,
         }
     }
 }
@@ -140,19 +140,19 @@ impl What {
 impl Line {
     fn cells(&self) -> [String; 4] {
         let [what, size, value] = match &self.what {
-            What::Link(target) => [format!("link to {target}"), String::new(), String::new()],
-            What::Folder(_, folder) => {
+            TreeItem::Link(target) => [format!("link to {target}"), String::new(), String::new()],
+            TreeItem::Folder(_, folder) => {
                 ["folder".to_owned(), String::new(), format!("{} inside", folder.entries().len())]
             }
-            What::Node(_, node) => node.words(),
+            TreeItem::Node(_, node) => node.words(),
         };
         let has_inputs = match &self.what {
-            What::Node(_, Node::Recipe { recipe, .. }) => !recipe.inputs.is_empty(),
-            What::Folder(_, folder) => folder.entries().len() > 0,
+            TreeItem::Node(_, Node::Recipe { recipe, .. }) => !recipe.inputs.is_empty(),
+            TreeItem::Folder(_, folder) => folder.entries().len() > 0,
             _ => false,
         };
         let value = match (self.is_repeated && has_inputs, &self.what) {
-            (true, What::Folder(..)) => format!("{value}, shown above"),
+            (true, TreeItem::Folder(..)) => format!("{value}, shown above"),
             (true, _) => format!("{value}; inputs above"),
             (false, _) => value,
         };
@@ -163,9 +163,9 @@ impl Line {
 
     fn json(&self) -> Json {
         let mut json = match &self.what {
-            What::Link(target) => json!({"kind": "link", "target": target}),
-            What::Folder(_, folder) => json!({"kind": "folder", "entries": folder.entries().len()}),
-            What::Node(_, node) => node.json(),
+            TreeItem::Link(target) => json!({"kind": "link", "target": target}),
+            TreeItem::Folder(_, folder) => json!({"kind": "folder", "entries": folder.entries().len()}),
+            TreeItem::Node(_, node) => node.json(),
         };
         json["depth"] = self.depth.into();
         if let Some(name) = &self.name {

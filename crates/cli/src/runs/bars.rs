@@ -36,7 +36,7 @@ pub(super) fn timeline(detail: &RunDetail) -> String {
     let left_out = timeline.nodes.len() - shown.len();
     let names: Vec<String> = shown.iter().map(|node| name(detail, node)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    // A deadline behind the end of the run is not drawn.
+    // A deadline after the end of the run is not drawn.
     let end = timeline.wall_ms.max(0.001);
     let deadline = detail.deadline_ms.filter(|at| *at <= end).map(|at| column(at, end));
     let mut text = format!("\ntimeline of {:.1} ms", timeline.wall_ms);
@@ -81,7 +81,7 @@ fn bar(node: &TimelineNode, end: f64, deadline: Option<usize>) -> String {
     let mut bar = [' '; WIDTH];
     let mut fill = |from: f64, to: f64, sign: char| {
         let (from, to) = (column(from, end), column(to, end));
-        // Work is drawn over waits that share its character.
+        // Work is drawn over waits in the same column.
         bar[from..=to.max(from)]
             .iter_mut()
             .filter(|drawn| sign == '=' || **drawn == ' ')
@@ -103,8 +103,10 @@ fn bar(node: &TimelineNode, end: f64, deadline: Option<usize>) -> String {
 
 fn name(detail: &RunDetail, node: &TimelineNode) -> String {
     let named = detail.graph.nodes.iter().find(|named| named.id == node.id);
-    let name = named.map_or(&*node.id, |named| &*named.name);
-    name.chars().take(NAME).collect()
+    let name = named.map_or(&*node.id, |named| &*named.name).chars().take(NAME);
+    // The reason why a recipe took no time of its own.
+    let note = named.and_then(|named| named.note.as_deref()).map(|note| format!(" ({note})"));
+    name.chain(note.iter().flat_map(|note| note.chars())).collect()
 }
 
 #[cfg(test)]
@@ -136,6 +138,7 @@ mod tests {
             id: format!("n{number}"),
             name: name.to_owned(),
             kind: "io".to_owned(),
+            ..GraphNode::default()
         };
         let names = ["fetch", "profile", "rank"].into_iter().enumerate().map(named).collect();
         let detail = RunDetail {

@@ -1,24 +1,25 @@
 //! `anabranch runs`.
 
-use std::io;
 use std::time::UNIX_EPOCH;
 
-use anabranch_server::runs::{RunFilter, RunKind, RunPage, RunState, RunSummary, RunsFolder};
+use anabranch_server::runs::{RunFilter, RunKind, RunState, RunSummary};
 use anabranch_text::duration;
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::out;
-use crate::recipe::DataFolder;
+use crate::recipe::Remote;
 use crate::table::Table;
 
 pub(crate) const HELP: &str = "\
-Reads the files that `anabranch serve` keeps in the folder `runs` of its store: runs with a timeline,
-and builds of datasets. A server that runs lists more: GET /v1/runs has the last 10,000 runs.
+Reads the files that `anabranch serve` keeps in the folder `runs` of its store: runs with a
+timeline, and builds of datasets. With --server, the server is asked: it has the last 10,000 runs,
+and those under way.
 
 stdout: a table, the latest run first; with --json one JSON object per line.
 
   anabranch runs --kind dataset --state failed
+  anabranch runs --server http://127.0.0.1:7421
   anabranch run show 018f3c2a9d4b-0007
 
 Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.";
@@ -27,7 +28,7 @@ Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.";
 #[derive(Args)]
 pub(crate) struct List {
     #[command(flatten)]
-    data: DataFolder,
+    remote: Remote,
     /// Only runs of a kind: plan, recipe, dataset.
     #[arg(long, value_name = "KIND")]
     kind: Option<RunKind>,
@@ -37,17 +38,16 @@ pub(crate) struct List {
     /// Only runs of the plan, recipe or dataset with this name.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The most runs.
+    /// The most runs in the list.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
-    /// One JSON object per line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     json: bool,
 }
 
 impl List {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let folder = self.data.find().join("runs");
         let filter = RunFilter {
             kind: self.kind,
             state: self.state,
@@ -55,19 +55,13 @@ impl List {
             before: None,
             limit: self.limit as usize,
         };
-        let page = match RunsFolder::new(&folder).list(&filter) {
-            // A store that no server has served so far has no runs.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => RunPage { runs: Vec::new(), next: None },
-            page => page.map_err(|error| {
-                Failure::of(format!("the runs in {} cannot be read: {error}", folder.display()))
-            })?,
-        };
+        let (page, place) = self.remote.runs(&filter)?;
         if self.json {
             let line = |run: &RunSummary| serde_json::to_string(run).expect("a summary is JSON") + "\n";
             return out::data(&page.runs.iter().map(line).collect::<String>());
         }
         if page.runs.is_empty() {
-            out::note(&format!("no runs in {}", folder.display()));
+            out::note(&format!("no runs in {place}"));
             return Ok(());
         }
         let mut table =
@@ -96,7 +90,7 @@ fn cells(run: &RunSummary) -> [String; 9] {
     ]
 }
 
-/// When a run began, in UTC: `2026-03-01 12:30:45`.
+/// The start of a run in UTC, such as `2026-03-01 12:30:45`.
 pub(super) fn started(run: &RunSummary) -> String {
     let seconds = run.started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
@@ -104,7 +98,8 @@ pub(super) fn started(run: &RunSummary) -> String {
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)
 }
 
-/// The date so many days after 1970-01-01, in the Gregorian calendar: years begin in March, so that the leap day is last.
+/// The date of a day number after 1970-01-01, in the Gregorian calendar. Years begin in March, so that the leap day is
+/// last.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -1,5 +1,6 @@
-//! `anabranch runs` and `anabranch run`: the runs that a server keeps.
+//! `anabranch runs` and `anabranch run`: the runs of a server, from its files or from the server itself.
 
+mod source;
 mod list;
 mod show;
 mod bars;

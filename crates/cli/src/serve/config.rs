@@ -1,6 +1,5 @@
 //! The settings of `serve`: flags win over environment variables, which win over `[serve]` of the project file.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,13 +7,15 @@ use std::time::Duration;
 use anabranch_plan::project::Project;
 use anabranch_server::{AllowedHost, Scope, Settings};
 use anabranch_text::{duration, size};
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Args};
+use clap::Args;
 use serde_json::json;
 
-use super::listen_address;
+use super::datasets::DatasetConfig;
+use super::plans::PlanConfig;
+use super::resolver::{Resolver, Row, count, path, positive};
+use super::{Serve, listen_address};
 use crate::failure::Failure;
-use crate::recipe::{DataFolder, StoreOptions};
+use crate::recipe::quota;
 use crate::table::Table;
 
 /// The options of `serve` that `[serve]` of the project file has, too.
@@ -95,61 +96,6 @@ pub(crate) struct ConfigArgs {
     grace: Option<Duration>,
 }
 
-fn positive(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected a whole number from 1".to_owned())
-}
-
-fn count(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "expected a whole number".to_owned())
-}
-
-/// Which options came from the environment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sources(HashMap<&'static str, ValueSource>);
-
-impl Sources {
-    /// Remembers where the options of a command line came from.
-    pub(crate) fn of(matches: &ArgMatches) -> Sources {
-        let found = |name: &'static str| Some((name, matches.value_source(name)?));
-        Sources(NAMES.into_iter().filter_map(found).collect())
-    }
-
-    fn of_option(&self, name: &str) -> &'static str {
-        match self.0.get(name) {
-            Some(ValueSource::EnvVariable) => "environment",
-            _ => "flag",
-        }
-    }
-}
-
-/// The settings, by the names of their options.
-const NAMES: [&str; 24] = [
-    "listen",
-    "data",
-    "token_file",
-    "anonymous",
-    "tls_cert",
-    "tls_key",
-    "insecure_listen",
-    "allow_hosts",
-    "cache",
-    "quota",
-    "function_memory",
-    "threads",
-    "max_body",
-    "max_message",
-    "max_unfinished",
-    "max_uploads",
-    "max_connections",
-    "max_in_flight",
-    "max_queue",
-    "max_open",
-    "queue_wait",
-    "stall_timeout",
-    "idle_timeout",
-    "grace",
-];
-
 /// The effective settings.
 pub(crate) struct ServeConfig {
     /// The project file.
@@ -162,158 +108,51 @@ pub(crate) struct ServeConfig {
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     pub(crate) cache: u64,
     pub(crate) quota: Option<u64>,
+    /// Whether lost data is accepted, so that it does not change the exit code.
+    pub(crate) accept_loss: bool,
     pub(crate) function_memory: u32,
     pub(crate) threads: usize,
     pub(crate) cpu_threads: Option<u32>,
     pub(crate) settings: Settings,
+    pub(crate) plans: PlanConfig,
+    pub(crate) datasets: DatasetConfig,
     rows: Vec<Row>,
 }
 
-/// A setting as people see it.
-struct Row {
-    name: &'static str,
-    value: String,
-    from: String,
-}
-
-/// Finds the value of each setting.
-struct Resolver<'a> {
-    project: Option<&'a Project>,
-    sources: &'a Sources,
-    rows: Vec<Row>,
-}
-
-impl Resolver<'_> {
-    /// The option's value, else the file's, else the default.
-    fn pick<T>(
-        &mut self,
-        name: &'static str,
-        given: Option<T>,
-        read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Failure> {
-        if let Some(given) = given {
-            self.from(name, self.sources.of_option(name).to_owned());
-            return Ok(Some(given));
-        }
-        let Some((project, text)) =
-            self.project.and_then(|project| Some((project, project.serve.get(name)?)))
-        else {
-            self.from(name, "default".to_owned());
-            return Ok(None);
-        };
-        let file = project.file.display();
-        self.from(name, file.to_string());
-        read(text)
-            .map(Some)
-            .map_err(|problem| Failure::of(format!("{file}, serve, {name}: {text:?}: {problem}")))
-    }
-
-    fn from(&mut self, name: &'static str, from: String) {
-        self.rows.push(Row { name, value: String::new(), from });
-    }
-
-    /// Shows the value of the setting that was picked last.
-    fn show(&mut self, value: &dyn std::fmt::Display) {
-        if let Some(row) = self.rows.last_mut() {
-            row.value = value.to_string();
-        }
-    }
-
-    fn shown<T>(
-        &mut self,
-        name: &'static str,
-        given: Option<T>,
-        read: impl Fn(&str) -> Result<T, String>,
-        default: T,
-        show: impl Fn(&T) -> String,
-    ) -> Result<T, Failure> {
-        let value = self.pick(name, given, read)?.unwrap_or(default);
-        self.show(&show(&value));
-        Ok(value)
-    }
-
-    fn size(&mut self, name: &'static str, given: Option<u64>, default: u64) -> Result<u64, Failure> {
-        self.shown(name, given, size::parse, default, |bytes| size::format(*bytes))
-    }
-
-    fn time(
-        &mut self,
-        name: &'static str,
-        given: Option<Duration>,
-        default: Duration,
-    ) -> Result<Duration, Failure> {
-        self.shown(name, given, duration::parse, default, |time| duration::format(*time))
-    }
-
-    fn positive(
-        &mut self,
-        name: &'static str,
-        given: Option<usize>,
-        default: usize,
-    ) -> Result<usize, Failure> {
-        self.shown(name, given, positive, default, usize::to_string)
-    }
-
-    fn path(&mut self, name: &'static str, given: Option<PathBuf>) -> Result<Option<PathBuf>, Failure> {
-        let path = self.pick(name, given, |text| Ok(PathBuf::from(text)))?;
-        self.show(&path.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string()));
-        Ok(path)
-    }
-
-    fn hosts(&mut self, given: &[AllowedHost]) -> Result<Vec<AllowedHost>, Failure> {
-        let given = Some(given.to_vec()).filter(|hosts| !hosts.is_empty());
-        let hosts = self.pick("allow_hosts", given, |_| Ok(Vec::new()))?.unwrap_or_default();
-        let listed = self.project.and_then(|project| project.serve.list("allow_hosts")).unwrap_or_default();
-        if !hosts.is_empty() || listed.is_empty() {
-            let names: Vec<String> = hosts.iter().map(AllowedHost::to_string).collect();
-            self.show(&if names.is_empty() { "none".to_owned() } else { names.join(", ") });
-            return Ok(hosts);
-        }
-        self.show(&listed.join(", "));
-        let read = |text: &String| {
-            text.parse().map_err(|problem| Failure::of(format!("serve, allow_hosts: {text:?}: {problem}")))
-        };
-        listed.iter().map(read).collect()
-    }
-}
-
-impl ConfigArgs {
-    /// The effective settings.
-    pub(crate) fn resolve(
-        &self,
-        data: &DataFolder,
-        options: &StoreOptions,
-        sources: &Sources,
-    ) -> Result<ServeConfig, Failure> {
-        let project = self.find_project()?;
-        let mut from = Resolver { project: project.as_ref(), sources, rows: Vec::new() };
+impl ServeConfig {
+    /// The settings from a command line, its environment and its project file.
+    pub(super) fn of(serve: &Serve) -> Result<ServeConfig, Failure> {
+        let Serve { data, config: args, plans, options, datasets, sources, .. } = serve;
+        let project = args.find_project()?;
+        let mut from = Resolver::new(project.as_ref(), sources);
         let local = SocketAddr::from(([127, 0, 0, 1], 7421));
-        let listen = from.shown("listen", self.listen, listen_address, local, SocketAddr::to_string)?;
-        let folder = from.pick("data", data.given().map(Path::to_owned), |text| Ok(PathBuf::from(text)))?;
+        let listen = from.shown("listen", args.listen, listen_address, local, SocketAddr::to_string)?;
+        let folder = from.pick("data", data.given().map(Path::to_owned), path)?;
         let folder = folder.unwrap_or_else(|| data.find());
         from.show(&folder.display());
-        let token_file = from.pick("token_file", self.token_file.clone(), |text| Ok(PathBuf::from(text)))?;
+        let token_file = from.pick("token_file", args.token_file.clone(), path)?;
         let token_file = token_file.unwrap_or_else(|| folder.join("token"));
         from.show(&token_file.display());
-        let anonymous =
-            from.pick("anonymous", self.anonymous, |text| text.parse().map_err(|error| format!("{error}")))?;
-        from.show(&anonymous.map_or("none", Scope::word));
-        let tls = self.tls(&mut from)?;
-        let switch = |text: &str| text.parse().map_err(|_| "expected true or false".to_owned());
-        let insecure = from.shown("insecure_listen", self.insecure_listen, switch, false, bool::to_string)?;
+        let scope = |text: &str| text.parse::<Scope>().map_err(|error| error.to_string());
+        let anonymous = from.optional("anonymous", args.anonymous, scope, Scope::to_string)?;
+        let tls = args.tls(&mut from)?;
+        let insecure = from.switch("insecure_listen", args.insecure_listen)?;
         check_listen(listen, tls.is_some(), insecure)?;
-        let allowed_hosts = from.hosts(&self.allow_hosts)?;
-        let cache = from.size("cache", self.cache, anabranch_content::Config::default().cache_bytes)?;
-        let quota = from.pick("quota", options.quota(), size::parse)?;
-        from.show(&quota.map_or_else(|| "none".to_owned(), size::format));
-        let memory = from.size("function_memory", self.function_memory, 256 << 20)?;
-        let threads = from.positive("threads", self.threads, 2)?;
-        let settings = self.bounds(&mut from, allowed_hosts)?;
+        let host = |text: &str| text.parse::<AllowedHost>().map_err(|error| error.to_string());
+        let allowed_hosts = from.list("allow_hosts", &args.allow_hosts, host, AllowedHost::to_string)?;
+        let cache = from.size("cache", args.cache, anabranch_content::Config::default().cache_bytes)?;
+        let quota = from.optional("quota", options.quota(), quota, |bytes| size::format(*bytes))?;
+        let accept_loss = from.switch("accept_loss", options.accept_loss())?;
+        let memory = from.size("function_memory", args.function_memory, 256 << 20)?;
         let function_memory =
             u32::try_from(memory).map_err(|_| Failure::of("function_memory: at most 4 GiB".to_owned()))?;
-        let cpu_threads = project.as_ref().and_then(|project| project.engine.cpu_threads);
-        let rows = from.rows;
+        let threads = from.positive("threads", args.threads, 2)?;
+        let settings = args.bounds(&mut from, allowed_hosts)?;
+        let plans = plans.resolve(&mut from)?;
+        let datasets = datasets.resolve(&folder, &mut from)?;
+        let rows = from.rows();
         Ok(ServeConfig {
+            cpu_threads: project.as_ref().and_then(|project| project.engine.cpu_threads),
             project: project.map(|project| project.file),
             listen,
             data: folder,
@@ -322,14 +161,18 @@ impl ConfigArgs {
             tls,
             cache,
             quota,
+            accept_loss,
             function_memory,
             threads,
-            cpu_threads,
             settings,
+            plans,
+            datasets,
             rows,
         })
     }
+}
 
+impl ConfigArgs {
     fn find_project(&self) -> Result<Option<Project>, Failure> {
         match &self.project {
             None => crate::plan::nearest_project(),
@@ -342,8 +185,8 @@ impl ConfigArgs {
     }
 
     fn tls(&self, from: &mut Resolver<'_>) -> Result<Option<(PathBuf, PathBuf)>, Failure> {
-        let certificate = from.path("tls_cert", self.tls_cert.clone())?;
-        let key = from.path("tls_key", self.tls_key.clone())?;
+        let certificate = from.path("tls_cert", self.tls_cert.as_ref())?;
+        let key = from.path("tls_key", self.tls_key.as_ref())?;
         match (certificate, key) {
             (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
             (None, None) => Ok(None),
@@ -383,7 +226,7 @@ impl ConfigArgs {
     }
 }
 
-/// Whoever is on the way reads what is sent without TLS.
+/// Refuses to listen on a network without TLS, because others could read the traffic.
 fn check_listen(listen: SocketAddr, has_tls: bool, insecure: bool) -> Result<(), Failure> {
     match listen.ip().is_loopback() || has_tls || insecure {
         true => Ok(()),
@@ -395,7 +238,7 @@ fn check_listen(listen: SocketAddr, has_tls: bool, insecure: bool) -> Result<(),
 }
 
 impl ServeConfig {
-    /// All settings with their values and where they come from.
+    /// All settings with their values and sources.
     pub(crate) fn text(&self) -> String {
         let mut table = Table::new(["setting", "value", "from"]).whole_in_pipes();
         for Row { name, value, from } in &self.rows {
@@ -414,7 +257,43 @@ impl ServeConfig {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use anabranch_plan::project::ServeSettings;
+    use clap::{CommandFactory as _, Parser};
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    /// The options that are not settings of a server.
+    const NO_SETTINGS: [&str; 2] = ["project", "print_config"];
+
+    #[test]
+    fn every_option_is_a_variable_and_a_field_and_is_printed() {
+        let mut options = BTreeSet::new();
+        for option in Command::command().get_arguments() {
+            let name = option.get_id().as_str();
+            if name != "print_config" {
+                let variable = option.get_env().map(|name| name.to_string_lossy().into_owned());
+                assert_eq!(variable, Some(format!("ANABRANCH_{}", name.to_uppercase())), "{name}");
+            }
+            if !NO_SETTINGS.contains(&name) {
+                options.insert(name.to_owned());
+            }
+        }
+        let fields: BTreeSet<String> = ServeSettings::names().map(str::to_owned).collect();
+        assert_eq!(options, fields);
+        let serve = Command::try_parse_from(["serve"]).unwrap().serve;
+        let config = ServeConfig::of(&serve).unwrap();
+        let printed: BTreeSet<String> = config.rows.iter().map(|row| row.name.to_owned()).collect();
+        assert_eq!(printed, fields);
+        assert!(config.rows.iter().all(|row| !row.value.is_empty()));
+    }
 
     #[test]
     fn other_addresses_need_tls_or_consent() {

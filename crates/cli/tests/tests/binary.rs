@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use anabranch_testkit::patient;
 
 /// What a command said, and its exit code.
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -31,7 +31,7 @@ pub(crate) fn scratch(test: &str) -> PathBuf {
 }
 
 /// Runs `anabranch` in a folder.
-pub(crate) fn in_folder(folder: &Path, args: &[&str], stdin: &str) -> Said {
+pub(crate) fn in_folder(folder: &Path, args: &[&str], stdin: &str) -> CommandOutput {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     command.args(args).current_dir(folder).env_remove("COLUMNS").env("NO_COLOR", "1");
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -39,7 +39,7 @@ pub(crate) fn in_folder(folder: &Path, args: &[&str], stdin: &str) -> Said {
     // One that fails early may not read its input.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     let output = child.wait_with_output().unwrap();
-    Said {
+    CommandOutput {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
@@ -48,7 +48,7 @@ pub(crate) fn in_folder(folder: &Path, args: &[&str], stdin: &str) -> Said {
 
 /// Runs `anabranch` in a copy of the examples' folder, where the project file is. In the copy no plan runs out of time,
 /// however busy the machine is.
-pub(crate) fn anabranch(args: &[&str], stdin: &str) -> Said {
+pub(crate) fn anabranch(args: &[&str], stdin: &str) -> CommandOutput {
     in_folder(patient_examples(), args, stdin)
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn patient_examples() -> &'static Path {
     })
 }
 
-impl Said {
+impl CommandOutput {
     /// All of it, without the machine's paths.
     pub(crate) fn shown(&self) -> String {
         self.without(&[(patient_examples(), "ROOT/examples/plans"), (&root(), "ROOT")])

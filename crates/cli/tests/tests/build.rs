@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use expect_test::{expect, expect_file};
 
-use crate::binary::{Said, examples, in_folder, scratch};
+use crate::binary::{CommandOutput, examples, in_folder, scratch};
 
 /// A project of its own with these plan files, on the examples' registry and data.
 fn project(test: &str, files: &[(&str, &str)]) -> PathBuf {
@@ -37,7 +37,7 @@ fn plan(name: &str, body: &str) -> String {
     )
 }
 
-fn build(folder: &Path, args: &[&str]) -> Said {
+fn build(folder: &Path, args: &[&str]) -> CommandOutput {
     in_folder(folder, &[&["plan", "build"], args].concat(), "")
 }
 
@@ -228,13 +228,13 @@ fn a_full_disk_leaves_what_was_built() {
 }
 
 /// A `plan build --watch` that is ended with the test.
-struct Watching {
+struct WatchProcess {
     child: Child,
     lines: Receiver<String>,
 }
 
-impl Watching {
-    fn new(folder: &Path, args: &[&str]) -> Watching {
+impl WatchProcess {
+    fn new(folder: &Path, args: &[&str]) -> WatchProcess {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
         command.args(["plan", "build"]).args(args).current_dir(folder);
         let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -245,7 +245,7 @@ impl Watching {
         let reading =
             Builder::new().spawn(move || stderr.lines().try_for_each(|line| said.send(line.unwrap())));
         drop(reading.unwrap());
-        Watching { child, lines }
+        WatchProcess { child, lines }
     }
 
     /// Waits for a line with this in it.
@@ -258,7 +258,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for WatchProcess {
     fn drop(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -268,7 +268,7 @@ impl Drop for Watching {
 #[test]
 fn what_changes_is_built_again() {
     let folder = project("build-watch", &[("a.plan.ts", &plan("a", "return v;"))]);
-    let watching = Watching::new(&folder, &["--watch"]);
+    let watching = WatchProcess::new(&folder, &["--watch"]);
     let until = |end| watching.until(end);
     let plans = folder.join("plans");
     until("watching 1 plan");
@@ -299,7 +299,7 @@ fn what_goes_away_and_comes_back_is_built_again() {
     let text =
         "import { LIMIT } from './limit';\n".to_owned() + &plan("a", "return v.take({ count: LIMIT });");
     let folder = project("build-return", &[("a.plan.ts", &text), ("limit.ts", "export const LIMIT = 3;")]);
-    let watching = Watching::new(&folder, &["a", "--watch"]);
+    let watching = WatchProcess::new(&folder, &["a", "--watch"]);
     let until = |end| watching.until(end);
     let plans = folder.join("plans");
     until("watching 1 plan");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::binary::{Said, anabranch, in_folder, patient_examples, root, scratch};
+use crate::binary::{CommandOutput, anabranch, in_folder, patient_examples, root, scratch};
 
 /// A folder for a store that is not there yet.
 fn fresh(test: &str) -> PathBuf {
@@ -15,17 +15,17 @@ fn fresh(test: &str) -> PathBuf {
     folder
 }
 
-fn capture(store: &Path, plan: &str, user: u64, set: &str) -> Said {
+fn capture(store: &Path, plan: &str, user: u64, set: &str) -> CommandOutput {
     let request = json!({"user_id": user}).to_string();
     let store = store.to_str().unwrap();
     anabranch(&["plan", "capture", plan, "--store", store, "--set", set], &request)
 }
 
-fn address(said: &Said) -> String {
+fn address(said: &CommandOutput) -> String {
     said.stderr.lines().find_map(|line| line.strip_prefix("captured: ")).unwrap().to_owned()
 }
 
-fn with_store(store: &Path, args: &[&str]) -> Said {
+fn with_store(store: &Path, args: &[&str]) -> CommandOutput {
     anabranch(&[args, &["--store", store.to_str().unwrap()]].concat(), "")
 }
 
@@ -41,7 +41,7 @@ fn changed(folder: &Path, name: &str, change: impl FnOnce(&mut Value)) -> String
 }
 
 /// Without times, which are never the same, nor the widths of columns, which follow from them.
-fn shown(said: &Said) -> String {
+fn shown(said: &CommandOutput) -> String {
     let line = |line: &str| match line.split_once(", ms") {
         Some((what, _)) => format!("{what}, ms ..."),
         None if line.starts_with("---") => "---".to_owned(),
@@ -240,7 +240,8 @@ fn a_failed_request_fails_the_same_again() {
     let said = anabranch(&[&["plan", "capture", "home"], &args[..]].concat(), request);
     let again = with_store(&store, &["plan", "replay", &address(&said)]);
     assert_eq!((said.code, again.code), (1, 1));
-    let error = |said: &Said| said.stderr.lines().find(|line| line.starts_with("error")).unwrap().to_owned();
+    let error =
+        |said: &CommandOutput| said.stderr.lines().find(|line| line.starts_with("error")).unwrap().to_owned();
     assert_eq!(error(&said), error(&again));
     let mut told = String::new();
     for args in [

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anabranch_testkit::Rng;
 
 use crate::binary::{in_folder, scratch};
-use store::{Boundary, Fixture, Found, Lost, Opened, Rest, copy, listed};
+use store::{Boundary, Fixture, LostItem, OpenStore, ReadReport, Rest, copy, listed};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -98,19 +98,19 @@ fn cut_between_records(store: &Path, boundaries: &[Boundary], only_last: bool, r
 }
 
 /// A copy of a store, damaged; removed when dropped.
-struct Damaged {
+struct DamagedCopy {
     folder: PathBuf,
     hit: PathBuf,
 }
 
-impl Damaged {
-    fn new(fixture: &Fixture, damage: Damage, test: &str) -> Damaged {
+impl DamagedCopy {
+    fn new(fixture: &Fixture, damage: Damage, test: &str) -> DamagedCopy {
         let Damage { rest, part, kind, seed } = damage;
         let folder = scratch(&format!("damage_{test}_{rest:?}_{part}_{kind:?}_{seed}"));
         fs::remove_dir_all(&folder).unwrap();
         copy(&fixture.folder, &folder.join(".anabranch"));
         let hit = damage.apply(&folder.join(".anabranch"), &fixture.boundaries);
-        Damaged { folder, hit }
+        DamagedCopy { folder, hit }
     }
 
     fn store(&self) -> PathBuf {
@@ -118,7 +118,7 @@ impl Damaged {
     }
 }
 
-impl Drop for Damaged {
+impl Drop for DamagedCopy {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -126,10 +126,10 @@ impl Drop for Damaged {
 
 /// What was found and said so far.
 #[derive(Default)]
-struct Judged {
-    lost: Vec<Lost>,
+struct DamageReport {
+    lost: Vec<LostItem>,
     /// What was lost, and may be by a crash.
-    excused: Vec<Lost>,
+    excused: Vec<LostItem>,
     /// Calls that failed and said why.
     errors: Vec<String>,
     /// What the store said about losses.
@@ -137,8 +137,8 @@ struct Judged {
     problems: Vec<String>,
 }
 
-impl Judged {
-    fn note(&mut self, fixture: &Fixture, hit: &Path, found: Found) {
+impl DamageReport {
+    fn note(&mut self, fixture: &Fixture, hit: &Path, found: ReadReport) {
         self.problems.extend(found.wrong);
         self.errors.extend(found.errors);
         let (excused, lost): (Vec<_>, Vec<_>) =
@@ -149,11 +149,11 @@ impl Judged {
 
     /// Whatever was lost so far, somebody was told: a value by whoever asks for it, a pin or a name by the store.
     fn check(&mut self, when: &str) {
-        let is_quiet = |lost: &&Lost| match lost {
-            Lost::Value(_) => self.reports.is_empty() && self.errors.is_empty(),
-            Lost::Pin(_) | Lost::Unpin(_) | Lost::Name(_) => self.reports.is_empty(),
+        let is_quiet = |lost: &&LostItem| match lost {
+            LostItem::Value(_) => self.reports.is_empty() && self.errors.is_empty(),
+            LostItem::Pin(_) | LostItem::Unpin(_) | LostItem::Name(_) => self.reports.is_empty(),
         };
-        let quiet: Vec<&Lost> = self.lost.iter().filter(is_quiet).collect();
+        let quiet: Vec<&LostItem> = self.lost.iter().filter(is_quiet).collect();
         if let Some(first) = quiet.first() {
             let problem = format!("{when}: {} lost without a word, first {first:?}", quiet.len());
             self.problems.push(problem);
@@ -162,16 +162,16 @@ impl Judged {
 }
 
 /// Opens a damaged store, reads everything, scrubs it, and opens it a second time.
-async fn judge(fixture: &Fixture, damaged: &Damaged) -> Judged {
-    let mut judged = Judged::default();
-    let opened = Opened::of(&damaged.store());
+async fn judge(fixture: &Fixture, damaged: &DamagedCopy) -> DamageReport {
+    let mut judged = DamageReport::default();
+    let opened = OpenStore::of(&damaged.store());
     judged.note(fixture, &damaged.hit, opened.look(&fixture.held).await);
     judged.reports.extend(opened.scrub().await);
     judged.note(fixture, &damaged.hit, opened.look(&fixture.held).await);
     judged.reports.extend(opened.reported());
     judged.check("opened and scrubbed");
     judged.errors.extend(opened.close().await);
-    let opened = Opened::of(&damaged.store());
+    let opened = OpenStore::of(&damaged.store());
     judged.note(fixture, &damaged.hit, opened.look(&fixture.held).await);
     judged.reports.extend(opened.reported());
     judged.check("opened again");
@@ -180,8 +180,8 @@ async fn judge(fixture: &Fixture, damaged: &Damaged) -> Judged {
 }
 
 /// Damage to the index costs nothing once the store is opened again.
-async fn judge_index(fixture: &Fixture, damaged: &Damaged, judged: &mut Judged) {
-    let opened = Opened::of(&damaged.store());
+async fn judge_index(fixture: &Fixture, damaged: &DamagedCopy, judged: &mut DamageReport) {
+    let opened = OpenStore::of(&damaged.store());
     let found = opened.look(&fixture.held).await;
     if !found.lost.is_empty() || !found.errors.is_empty() {
         judged.problems.push(format!("the index is not made anew: {:?} {:?}", found.lost, found.errors));
@@ -193,7 +193,7 @@ async fn check(rest: Rest, part: &'static str) {
     let fixture = Fixture::new(rest, part).await;
     let mut problems = Vec::new();
     for damage in damages(rest, part) {
-        let damaged = Damaged::new(&fixture, damage, "library");
+        let damaged = DamagedCopy::new(&fixture, damage, "library");
         let mut judged = judge(&fixture, &damaged).await;
         if part == "index" {
             judge_index(&fixture, &damaged, &mut judged).await;
@@ -251,9 +251,9 @@ async fn the_binary_tells_of_losses() {
             ("index", Kind::Lose),
         ] {
             let damage = Damage { rest, part, kind, seed: 1 };
-            let judged = judge(&fixture, &Damaged::new(&fixture, damage, "judged")).await;
+            let judged = judge(&fixture, &DamagedCopy::new(&fixture, damage, "judged")).await;
             let loses = !judged.lost.is_empty();
-            let damaged = Damaged::new(&fixture, damage, "binary");
+            let damaged = DamagedCopy::new(&fixture, damage, "binary");
             let verbs = ["status", "scrub", "status"];
             let said = verbs.map(|verb| in_folder(&damaged.folder, &["recipe", verb], ""));
             let is_told = |(verb, code): (&str, i32)| code == 3 || (verb == "scrub" && code == 1);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use expect_test::{Expect, expect};
 
-use crate::binary::{Said, in_folder, scratch};
+use crate::binary::{CommandOutput, in_folder, scratch};
 use crate::recipe::timeless;
 
 /// An empty folder.
@@ -21,7 +21,7 @@ pub(crate) fn with_config(test: &str, config: &str) -> PathBuf {
 }
 
 /// All that a command says, without times.
-pub(crate) fn shown(said: &Said, folder: &Path) -> String {
+pub(crate) fn shown(said: &CommandOutput, folder: &Path) -> String {
     timeless(&said.shown_from(folder))
 }
 

@@ -22,6 +22,7 @@ fn verbs_are_listed() {
               preview  Generates a few rows in memory and shows them as readable records
               build    Generates rows into a folder of Parquet files
               plan     Says what a build would cost, and makes no call: calls, tokens, money and time, by column
+              submit   Has a server build a dataset: says its id, and waits for its end if you like
               status   Shows the state of a build: how far it is, what it spent, and how to go on
               report   Shows a built dataset: columns, distributions, errors, spend; as text or as one HTML page
               diff     Compares two built datasets: rows, columns, cells, settings, spend

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_testkit::{Browser, View};
-use anabranch_value::Value as Found;
+use anabranch_value::Value as PageValue;
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ fn the_report_is_a_text() {
     // How fast it was is another thing each time.
     let text: Vec<&str> = said.stdout.lines().filter(|line| !line.contains("rows/s")).collect();
     let text = format!("{}\n", text.join("\n"));
-    let text = shown(&crate::binary::Said { stdout: text, ..said }, &folder);
+    let text = shown(&crate::binary::CommandOutput { stdout: text, ..said }, &folder);
     expect![[r#"
         poems: complete, 25 of 25 rows, 0 dropped, seed 3, in TIME
 
@@ -242,7 +242,7 @@ fn the_page_is_whole_in_a_browser() {
         assert_eq!(browser.evaluate("typeof window.harmed"), "undefined".into());
         assert_eq!(
             browser.evaluate("document.querySelectorAll('img, script, iframe, b, i, [onclick]').length"),
-            Found::Int(0)
+            PageValue::Int(0)
         );
         let text = browser.evaluate("document.body.innerText");
         let text = text.as_text().unwrap();
@@ -275,7 +275,7 @@ fn plots_are_there(browser: &mut Browser, metadata: &Value) {
     assert_eq!(count("svg[role=img] > desc"), plots);
     let empty = "[...document.querySelectorAll('svg .bar, svg .line')].filter(bar => {\
                  let box = bar.getBoundingClientRect(); return bar.getAttribute('height') != '0.0' && (box.width < 0.5 || box.height < 0.5)}).length";
-    assert_eq!(browser.evaluate(empty), Found::Int(0), "a bar of some rows can be seen");
+    assert_eq!(browser.evaluate(empty), PageValue::Int(0), "a bar of some rows can be seen");
     let heights = "[...document.querySelectorAll('svg.histogram')].map(svg => [...svg.querySelectorAll('g')]\
                    .filter(g => g.querySelector('.bar')).reduce((sum, g) => sum + Number(g.querySelector('title').textContent.split(': ').pop()), 0))";
     let sums = browser.evaluate(heights);
@@ -286,7 +286,7 @@ fn plots_are_there(browser: &mut Browser, metadata: &Value) {
     let widths =
         "[...document.querySelectorAll('.judge .bar')].map(bar => bar.getBoundingClientRect().width)";
     let widths = browser.evaluate(widths);
-    let widths: Vec<f64> = widths.as_list().unwrap().iter().filter_map(Found::as_number).collect();
+    let widths: Vec<f64> = widths.as_list().unwrap().iter().filter_map(PageValue::as_number).collect();
     assert!(widths.len() > 1 && widths.iter().any(|width| *width != widths[0]), "{widths:?}");
 }
 

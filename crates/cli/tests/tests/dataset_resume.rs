@@ -9,7 +9,7 @@ use anabranch_testkit::{ModelFault, ModelFaultKind, ModelScript, ModelServer};
 use expect_test::expect;
 use serde_json::Value;
 
-use crate::binary::{Said, in_folder};
+use crate::binary::{CommandOutput, in_folder};
 use crate::dataset::{shown, with_config};
 use crate::gate::Gate;
 
@@ -64,12 +64,12 @@ fn set_server(folder: &Path, server: &ModelServer) {
     std::fs::write(folder.join("models.yaml"), text).unwrap();
 }
 
-fn build(folder: &Path, more: &[&str]) -> Said {
+fn build(folder: &Path, more: &[&str]) -> CommandOutput {
     in_folder(folder, &[&BUILD, more].concat(), "")
 }
 
 /// The same with other values for some flags.
-fn build_with(folder: &Path, changes: &[(&str, &str)], more: &[&str]) -> Said {
+fn build_with(folder: &Path, changes: &[(&str, &str)], more: &[&str]) -> CommandOutput {
     let mut args = BUILD.to_vec();
     for (flag, value) in changes {
         let at = args.iter().position(|arg| arg == flag).unwrap();
@@ -90,18 +90,18 @@ fn prompts(server: &ModelServer) -> usize {
 }
 
 /// A build under way.
-struct Running {
+struct BuildProcess {
     child: Child,
     stderr: BufReader<ChildStderr>,
 }
 
-impl Running {
-    fn start(folder: &Path, more: &[&str]) -> Running {
+impl BuildProcess {
+    fn start(folder: &Path, more: &[&str]) -> BuildProcess {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
         command.args(BUILD).args(more).current_dir(folder).env("NO_COLOR", "1");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        Running { child, stderr }
+        BuildProcess { child, stderr }
     }
 
     fn signal(&self, name: &str) {
@@ -121,14 +121,14 @@ impl Running {
     }
 
     /// Waits for its end.
-    fn end(mut self) -> Said {
+    fn end(mut self) -> CommandOutput {
         let mut stderr = String::new();
         self.stderr.read_to_string(&mut stderr).unwrap();
         let stderr =
             stderr.lines().filter(|line| !is_progress(line)).map(|line| format!("{line}\n")).collect();
         let output = self.child.wait_with_output().unwrap();
         let stdout = String::from_utf8(output.stdout).unwrap();
-        Said { code: output.status.code().unwrap_or(-1), stdout, stderr }
+        CommandOutput { code: output.status.code().unwrap_or(-1), stdout, stderr }
     }
 }
 
@@ -141,7 +141,7 @@ fn is_progress(line: &str) -> bool {
 fn ctrl_c_saves_the_calls_in_flight_and_the_same_command_goes_on() {
     let (server, gate) = Gate::server(6);
     let folder = folder("dataset_ctrl_c", CONFIG, &server);
-    let mut running = Running::start(&folder, &[]);
+    let mut running = BuildProcess::start(&folder, &[]);
     gate.wait_for(4);
     running.signal("-INT");
     expect!["stopping: 4 calls in flight are finished and saved (Ctrl-C again stops at once)"]
@@ -187,7 +187,7 @@ fn ctrl_c_saves_the_calls_in_flight_and_the_same_command_goes_on() {
 fn a_second_ctrl_c_ends_at_once() {
     let (server, gate) = Gate::server(6);
     let folder = folder("dataset_ctrl_c_twice", CONFIG, &server);
-    let mut running = Running::start(&folder, &["--json"]);
+    let mut running = BuildProcess::start(&folder, &["--json"]);
     gate.wait_for(4);
     running.signal("-TERM");
     assert!(running.line().starts_with("stopping: 4 calls"));
@@ -202,7 +202,7 @@ fn a_second_ctrl_c_ends_at_once() {
         (&end["reason"], &end["models"]["writer"]["calls"]),
         (&"it was asked to stop".into(), &6.into())
     );
-    let quiet = Said { stdout: String::new(), ..said };
+    let quiet = CommandOutput { stdout: String::new(), ..said };
     expect![[r#"
         stderr: stopped after TIME
         stderr: on disk: 5 of 20 rows in out/parquet-files, the replies to all 6 answered calls of this run in out/journal
@@ -229,7 +229,7 @@ fn status_with_waiting_calls(folder: &Path) -> Value {
 fn a_running_build_is_seen_and_keeps_its_folder() {
     let (server, gate) = Gate::server(6);
     let folder = folder("dataset_running", CONFIG, &server);
-    let running = Running::start(&folder, &[]);
+    let running = BuildProcess::start(&folder, &[]);
     gate.wait_for(4);
     let state = status_with_waiting_calls(&folder);
     let process = u64::from(running.child.id());
@@ -254,7 +254,7 @@ fn a_running_build_is_seen_and_keeps_its_folder() {
 fn a_killed_build_is_interrupted_and_goes_on() {
     let (server, gate) = Gate::server(6);
     let folder = folder("dataset_killed", CONFIG, &server);
-    let mut running = Running::start(&folder, &[]);
+    let mut running = BuildProcess::start(&folder, &[]);
     gate.wait_for(4);
     status_with_waiting_calls(&folder);
     running.child.kill().unwrap();
@@ -355,7 +355,8 @@ fn failed_rows_are_tried_again_on_request() {
     let faults = vec![ModelFault { percent: 30, times: Some(1), kind: ModelFaultKind::Status(400, None) }];
     let server = ModelServer::start(ModelScript { seed: 4, faults, ..ModelScript::default() });
     let folder = folder("dataset_retry_failed", CONFIG, &server);
-    let rows = |said: &Said| said.stdout.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap();
+    let rows =
+        |said: &CommandOutput| said.stdout.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap();
     let first = rows(&build(&folder, &[]));
     assert!((5..20).contains(&first), "{first}");
     let again = build(&folder, &[]);
@@ -436,7 +437,7 @@ fn a_journal_can_be_shared_or_left_out() {
 fn two_builds_do_not_share_a_journal_at_once() {
     let (server, gate) = Gate::server(0);
     let folder = folder("dataset_journal_in_use", CONFIG, &server);
-    let running = Running::start(&folder, &["--journal", "journal"]);
+    let running = BuildProcess::start(&folder, &["--journal", "journal"]);
     gate.wait_for(4);
     let refused = build_with(&folder, &[("--out", "other")], &["--journal", "journal"]);
     expect![[r#"

@@ -47,7 +47,7 @@ impl Case {
         case
     }
 
-    fn build(&self, rows: &str, flags: &[&str]) -> crate::binary::Said {
+    fn build(&self, rows: &str, flags: &[&str]) -> crate::binary::CommandOutput {
         let build =
             ["dataset", "build", "poems.yaml", "--rows", rows, "--out", "out", "--models", "models.yaml"];
         in_folder(&self.folder, &[&build[..], flags].concat(), "")
@@ -102,7 +102,7 @@ fn a_build_stops_at_its_calls_and_goes_on_with_more() {
 fn a_budget_that_is_spent_stops_at_once() {
     let case = Case::new("dataset_spend_spent", POEMS, "");
     let first = case.build("40", &["--max-calls", "30"]);
-    let on_disk = |said: &crate::binary::Said| {
+    let on_disk = |said: &crate::binary::CommandOutput| {
         let line = said.stderr.lines().find(|line| line.starts_with("on disk: ")).unwrap().to_owned();
         line.split(" rows").next().unwrap().to_owned()
     };

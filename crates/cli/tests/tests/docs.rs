@@ -129,3 +129,8 @@ fn deadlines() {
 fn recipes() {
     check("recipes.md");
 }
+
+#[test]
+fn folders() {
+    check("folders.md");
+}

@@ -43,6 +43,7 @@ mod serve_config;
 mod serve_datasets;
 mod serve_ops;
 mod serve_plans;
+mod serve_remote;
 mod shipped;
 mod soak;
 mod why;

@@ -2,13 +2,13 @@
 
 use expect_test::{Expect, expect};
 
-use crate::binary::{Said, in_folder, patient_examples, scratch};
+use crate::binary::{CommandOutput, in_folder, patient_examples, scratch};
 use crate::recipe::timeless;
 
 const REQUEST: &str = r#"{"user_id": 7, "request_id": "r"}"#;
 
 /// Runs the example `new_faces` below a folder with this project file.
-fn run(test: &str, endpoints: &str) -> Said {
+fn run(test: &str, endpoints: &str) -> CommandOutput {
     let folder = scratch(test);
     let path = |name: &str| patient_examples().join(name).to_str().unwrap().to_owned();
     let (registry, plans, data) = (path("registry"), path("plans"), path("data.json"));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use expect_test::{ExpectFile, expect_file};
 
-use crate::binary::{Said, in_folder, root, scratch};
+use crate::binary::{CommandOutput, in_folder, root, scratch};
 
 /// An empty folder of the test's own.
 pub(crate) fn empty(test: &str) -> PathBuf {
@@ -15,7 +15,7 @@ pub(crate) fn empty(test: &str) -> PathBuf {
 }
 
 /// Runs `anabranch recipe` in a folder; the words of the command are parted by spaces.
-pub(crate) fn recipe(folder: &Path, command: &str) -> Said {
+pub(crate) fn recipe(folder: &Path, command: &str) -> CommandOutput {
     let args: Vec<&str> = std::iter::once("recipe").chain(command.split(' ')).collect();
     in_folder(folder, &args, "")
 }

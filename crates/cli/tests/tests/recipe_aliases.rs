@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anabranch_content::Address;
-use anabranch_recipe::{Executor, FunctionId, Functions, Theirs};
+use anabranch_recipe::{DerivaRecipe, Executor, FunctionId, Functions};
 
 use crate::recipe::{empty, recipe};
 
@@ -12,7 +12,7 @@ use crate::recipe::{empty, recipe};
 async fn two(folder: &Path) -> [Address; 2] {
     let executor = Executor::open(folder.join(".anabranch"), Functions::builtin()).await.unwrap();
     let leaf = executor.put("leaf").await.unwrap().address;
-    let theirs = |function: &str, inputs: Vec<Address>| Theirs {
+    let theirs = |function: &str, inputs: Vec<Address>| DerivaRecipe {
         function: FunctionId::new(function, "1.0.0"),
         inputs,
         params: BTreeMap::new(),

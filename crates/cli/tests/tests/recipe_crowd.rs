@@ -24,14 +24,14 @@ const KILLS: usize = 24;
 /// The processes that are under way: none of them is reaped, so their ids are theirs.
 type Alive = Mutex<HashSet<u32>>;
 
-struct Ended {
+struct EndedCommand {
     status: ExitStatus,
     stdout: Vec<u8>,
     stderr: String,
 }
 
 /// Runs a command to its end.
-fn run(folder: &Path, args: &[&str], stdin: &[u8], alive: &Alive) -> Ended {
+fn run(folder: &Path, args: &[&str], stdin: &[u8], alive: &Alive) -> EndedCommand {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     command.arg("recipe").args(args).current_dir(folder).env("NO_COLOR", "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -43,7 +43,7 @@ fn run(folder: &Path, args: &[&str], stdin: &[u8], alive: &Alive) -> Ended {
     child.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     alive.lock().unwrap().remove(&child.id());
-    Ended { status: child.wait().unwrap(), stdout, stderr }
+    EndedCommand { status: child.wait().unwrap(), stdout, stderr }
 }
 
 /// Kills the owner of the store, if it is one of these commands.
@@ -85,7 +85,7 @@ fn acknowledged(
     let (args, stdin) = command(number);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     for _ in 0..TRIES {
-        let Ended { status, stdout, stderr } = run(folder, &args, &stdin, alive);
+        let EndedCommand { status, stdout, stderr } = run(folder, &args, &stdin, alive);
         ended.send(()).unwrap();
         if status.signal().is_some() {
             continue;

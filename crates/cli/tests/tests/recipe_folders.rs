@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anabranch_testkit::Rng;
 use expect_test::expect_file;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::binary::in_folder;
 use crate::recipe::{check, empty, recipe};
@@ -251,6 +251,42 @@ fn special_files_and_names_that_are_not_text_are_refused() {
     assert!(said.stderr.contains(r#"the name "caf\xe9" is not UTF-8"#), "{}", said.stderr);
 }
 
+/// X16: a name cannot clear the screen, or colour it, or turn the text around.
+#[test]
+fn names_cannot_write_to_the_terminal() {
+    let folder = empty("folders_escapes");
+    let name = "\u{1b}[2J\u{7}\u{202e}";
+    fs::create_dir(folder.join("odd")).unwrap();
+    fs::write(folder.join("odd").join(name), "x").unwrap();
+    symlink(name, folder.join("odd/link")).unwrap();
+    fs::write(folder.join("odd.toml"), format!("[blob.odd]\nfile = \"{}\"\n", name.escape_debug())).unwrap();
+    let run = |args: &[&str]| {
+        let said = in_folder(&folder, &[&["recipe"], args].concat(), "");
+        let all = format!("{}{}", said.stdout, said.stderr);
+        assert!(!all.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{args:?}: {all:?}");
+        (said.code, all)
+    };
+    assert_eq!(run(&["put", "odd", "--ref", "odd"]).0, 0);
+    let (code, tree) = run(&["tree", "odd"]);
+    assert_eq!(code, 0);
+    assert!(tree.contains(r"\u{1b}[2J\u{7}\u{202e}: "), "{tree}");
+    for args in [
+        &["get", "odd:link"][..],
+        &["get", &format!("odd:{name}x")],
+        &["get", name],
+        &["put", &format!("odd/{name}y")],
+        &["add", name],
+        &["ref", "set", name, "odd"],
+        &["check", "odd.toml"],
+    ] {
+        assert_ne!(run(args).0, 0, "{args:?}");
+    }
+    assert_eq!(run(&["get", &format!("odd:{name}")]), (0, "x".to_owned()));
+    assert_eq!(run(&["ls"]).0, 0);
+    assert_eq!(run(&["get", "odd", "-o", "back"]).0, 0);
+    assert!(folder.join("back").join(name).is_file());
+}
+
 #[test]
 fn the_store_itself_is_left_out() {
     let folder = empty("folders_store");
@@ -262,17 +298,65 @@ fn the_store_itself_is_left_out() {
 }
 
 /// A put of a folder with a large file, and whether it is under way.
-fn large_put(folder: &Path) -> Child {
+fn large_put(folder: &Path, bytes: u64) -> Child {
     fs::create_dir_all(folder.join("large")).unwrap();
     // A file with a hole takes no time to make, and some time to read.
-    fs::File::create(folder.join("large/file")).unwrap().set_len(1 << 30).unwrap();
+    fs::File::create(folder.join("large/file")).unwrap().set_len(bytes).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
     let command = command.args(["recipe", "put", "large"]).current_dir(folder);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     while incoming(folder) == 0 && child.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
     child
+}
+
+/// A folder that changes at any time while it is put is refused, or was put before.
+#[test]
+fn a_folder_that_changes_while_it_is_put_is_refused() {
+    type Change = fn(&Path);
+    let changes: [(&str, Change); 6] = [
+        ("edited", |large| fs::write(large.join("before"), "new").unwrap()),
+        ("grown", |large| {
+            fs::OpenOptions::new().append(true).open(large.join("file")).unwrap().write_all(b"x").unwrap();
+        }),
+        ("removed", |large| fs::remove_file(large.join("inside/last")).unwrap()),
+        ("added", |large| fs::write(large.join("inside/new"), "").unwrap()),
+        ("relinked", |large| {
+            fs::remove_file(large.join("link")).unwrap();
+            symlink("after", large.join("link")).unwrap();
+        }),
+        ("replaced", |large| {
+            fs::write(large.join("other"), "old").unwrap();
+            fs::rename(large.join("other"), large.join("before")).unwrap();
+        }),
+    ];
+    for (name, change) in changes {
+        let folder = empty(&format!("folders_changed_{name}"));
+        let large = folder.join("large");
+        fs::create_dir_all(large.join("inside")).unwrap();
+        fs::write(large.join("before"), "old").unwrap();
+        fs::write(large.join("inside/last"), "last").unwrap();
+        symlink("before", large.join("link")).unwrap();
+        let mut child = large_put(&folder, 256 << 20);
+        let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(id, Signal::STOP).unwrap();
+        let (_, stopped) = waitpid(Some(id), WaitOptions::UNTRACED).unwrap().unwrap();
+        if !stopped.stopped() {
+            continue; // It had ended before.
+        }
+        change(&large);
+        kill_process(id, Signal::CONT).unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{name}: {said}");
+        let problem = "changed while the folder was read; put the folder again";
+        assert!(said.contains(problem), "{name}: {said}");
+        let status = recipe(&folder, "status --json");
+        let status: serde_json::Value = serde_json::from_str(&status.stdout).unwrap();
+        assert_eq!(status["recipes"], 0, "{name}: {status}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
 
 fn incoming(folder: &Path) -> usize {
@@ -287,7 +371,7 @@ fn incoming(folder: &Path) -> usize {
 fn a_put_that_is_stopped_leaves_nothing_behind() {
     for (name, signal) in [("int", Signal::INT), ("kill", Signal::KILL)] {
         let folder = empty(&format!("folders_stopped_{name}"));
-        let mut child = large_put(&folder);
+        let mut child = large_put(&folder, 1 << 30);
         let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         // It may have ended by itself.
         let _ = kill_process(id, signal);

@@ -9,7 +9,7 @@ use expect_test::{Expect, expect};
 use rustix::process::Signal;
 use serde_json::Value as Json;
 
-use crate::binary::{Said, in_folder};
+use crate::binary::{CommandOutput, in_folder};
 use crate::recipe::{empty, recipe};
 use crate::recipe_served::Server;
 
@@ -60,7 +60,7 @@ fn lines(stderr: &str) -> Vec<String> {
     stderr.lines().map(line).collect()
 }
 
-fn check(said: &Said, expected: &Expect) {
+fn check(said: &CommandOutput, expected: &Expect) {
     expected.assert_eq(&format!("{}\nexit {}\n", lines(&said.stderr).join("\n"), said.code));
 }
 
@@ -162,7 +162,7 @@ fn damage_met_by_a_reader_says_what_is_lost() {
 #[test]
 fn status_has_a_row_for_health() {
     let folder = damaged("health_status");
-    let row = |said: &Said| {
+    let row = |said: &CommandOutput| {
         said.stdout.lines().find(|line| line.starts_with("health")).map(str::to_owned).unwrap_or_default()
     };
     let said = recipe(&folder, "status");
@@ -221,7 +221,7 @@ fn a_quota_bounds_what_is_kept() {
     let folder = empty("health_quota");
     fs::write(folder.join("large.bin"), vec![7; 100_000]).unwrap();
     let said = recipe(&folder, "put large.bin --quota 64KiB");
-    assert!(said.code == 1 && said.stderr.contains("its 65536 bytes"), "{}", said.shown());
+    assert!(said.code == 1 && said.stderr.contains("its quota of 64 KiB"), "{}", said.shown());
     assert_eq!(recipe(&folder, "put large.bin --quota 1MiB").code, 0);
     let server = Server::begin_with(&folder, &["--quota", "1MB", "--cache", "0"]);
     fs::write(folder.join("larger.bin"), vec![8; 1_000_000]).unwrap();

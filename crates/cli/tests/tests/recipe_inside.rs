@@ -7,11 +7,11 @@ use anabranch_content::Address;
 use expect_test::expect_file;
 use serde_json::Value as Json;
 
-use crate::binary::Said;
+use crate::binary::CommandOutput;
 use crate::recipe::{check, empty, recipe, with_example};
 use crate::recipe_served::Server;
 
-fn json(said: &Said) -> Json {
+fn json(said: &CommandOutput) -> Json {
     serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{}", said.shown()))
 }
 

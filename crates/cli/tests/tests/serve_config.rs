@@ -25,12 +25,19 @@ fn printed(folder: &Path, args: &[&str], variables: &[(&str, &str)]) -> String {
 fn settings_say_where_they_come_from() {
     let folder = empty("serve_config");
     let file = "[serve]\nlisten = '127.0.0.1:1'\ndata = 'store'\ncache = '1GiB'\ngrace = '3s'\nmax_queue = 7\n\
-                allow_hosts = ['recipes.example', 'other.example:7421']\n";
+                allow_hosts = ['recipes.example', 'other.example:7421']\ncanary = 0.05\nkeep_requests = true\n\
+                dataset_files = ['seeds', '/srv/seeds']\ndataset_builds = 3\ndataset_allow_custom = true\n";
     fs::write(folder.join("anabranch.toml"), file).unwrap();
     let text = printed(
         &folder,
-        &["--grace", "4s", "--max-body", "1MiB"],
-        &[("ANABRANCH_GRACE", "5s"), ("ANABRANCH_CACHE", "2GiB"), ("ANABRANCH_ANONYMOUS", "read")],
+        &["--grace", "4s", "--max-body", "1MiB", "--keep-requests=false"],
+        &[
+            ("ANABRANCH_GRACE", "5s"),
+            ("ANABRANCH_CACHE", "2GiB"),
+            ("ANABRANCH_ANONYMOUS", "read"),
+            ("ANABRANCH_DATASET_DISK", "1GiB"),
+            ("ANABRANCH_ACCEPT_LOSS", "true"),
+        ],
     );
     let file = folder.join("anabranch.toml").display().to_string();
     let folder = folder.display().to_string();
@@ -51,6 +58,16 @@ fn settings_say_where_they_come_from() {
         "max_body 1 MiB flag",
         "max_queue 7 FILE",
         "grace 4 s flag",
+        "accept_loss true environment",
+        "canary 0.05 FILE",
+        "canary_for 10m 00s default",
+        "keep_requests false flag",
+        "dataset_models none default",
+        "dataset_files FOLDER/seeds, /srv/seeds FILE",
+        "dataset_builds 3 FILE",
+        "dataset_disk 1 GiB environment",
+        "dataset_allow_custom true FILE",
+        "dataset_ca_file none default",
     ] {
         assert!(lines.iter().any(|found| found == line), "no {line:?} in:\n{text}");
     }
@@ -69,6 +86,10 @@ fn wrong_settings_are_told() {
     check("[serve]\nmax_conections = 5", &[], 1, &typo);
     check("[serve]\ngrace = 'soon'", &[], 1, &["anabranch.toml:2:", "serve, grace"]);
     check("[serve]\nthreads = 0", &[], 1, &["serve, threads", "expected a whole number from 1"]);
+    check("[serve]\ncanary = 2", &[], 1, &["serve, canary", "expected a number from 0 to 1"]);
+    check("[serve]\ncanary = 'some'", &[], 1, &["anabranch.toml:2:", "must be a number"]);
+    check("[serve]\ndataset_builds = 0", &[], 1, &["serve, dataset_builds", "a whole number from 1 to 1000"]);
+    check("[serve]\nquota = 0", &[], 1, &["serve, quota", "leaves no room"]);
     check("", &["--listen", "0.0.0.0:0"], 2, &["is not loopback", "--tls-cert FILE", "--insecure-listen"]);
     check("", &["--tls-cert", "cert.pem"], 2, &["--tls-cert needs --tls-key"]);
     check("", &["--anonymous", "all"], 2, &["expected read, run or admin"]);

@@ -70,8 +70,109 @@ fn answers_are_those_of_plan_run() {
     assert_eq!(server.end(Signal::TERM), Some(0));
 }
 
+/// A project with one plan: the first products of the candidates.
+fn project(folder: &Path, more: &str) {
+    let endpoint = "[[endpoint]]\nendpoint_id = \"ep_0001\"\nname = \"catalog\"\nkind = \"redis\"\npolicy = {}\n\
+                    resolver = { type = \"static\", host = \"127.0.0.1\", port = 6379 }\n";
+    let keys = "key = [{ key_id = 1, name = \"id\", type = \"int\", nullable = false, allow_write = false },\n\
+                { key_id = 2, name = \"price\", type = \"float\", nullable = true }]\n";
+    let file = format!(
+        "[plan]\nenv = \"dev\"\n[plan.endpoints.catalog]\nsource = \"memory\"\ndata = [\"data.json\"]\n{more}"
+    );
+    let data = r#"{"hashes": {"product:1": {"price": "2"}, "product:2": {"price": "1"}}}"#;
+    for (name, text) in [
+        ("registry/keys.toml", keys),
+        ("registry/params.toml", ""),
+        ("registry/endpoints.dev.toml", endpoint),
+        ("anabranch.toml", &file),
+        ("data.json", data),
+    ] {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    write_plan(folder, 1);
+}
+
+fn write_plan(folder: &Path, count: u32) {
+    let plan = format!(
+        r#"{{"schema_version": 1, "plan_name": "first", "outputs": ["first"], "nodes": [
+          {{"node_id": "brought", "op": "core::candidates", "inputs": [], "params": {{"columns": []}}}},
+          {{"node_id": "items", "op": "core::lookup", "inputs": ["brought"],
+            "params": {{"endpoint": "catalog", "key": "product:{{id}}", "fields": ["price"]}}}},
+          {{"node_id": "first", "op": "core::take", "inputs": ["items"], "params": {{"count": {count}}}}}]}}"#
+    );
+    std::fs::create_dir_all(folder.join("plans")).unwrap();
+    std::fs::write(folder.join("plans/first.plan.json"), plan).unwrap();
+}
+
+const FIRST: &str = r#"{"user_id": 7, "request_id": "r-1", "candidates": [1, 2]}"#;
+
+/// Asks again until there is something, for as long as only a failing test asks.
+#[allow(clippy::disallowed_methods, reason = "another process is waited for, which needs a real bound")]
+fn soon<T>(ask: impl Fn() -> Option<T>) -> T {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(600);
+    loop {
+        if let Some(found) = ask() {
+            return found;
+        }
+        assert!(std::time::Instant::now() < end, "it takes too long");
+        std::thread::yield_now();
+    }
+}
+
+/// The log of a server once it has a text.
+fn logged(folder: &Path, text: &str) -> String {
+    let log = || std::fs::read_to_string(folder.join("stderr.txt")).unwrap();
+    soon(|| Some(log()).filter(|log| log.contains(text)))
+}
+
+fn signal(server: &Server, signal: Signal) {
+    let id = i32::try_from(server.child.id()).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
+}
+
 #[test]
-fn hangups_reload_and_a_server_without_a_project_has_no_plans() {
+fn a_hangup_loads_plans_again() {
+    let folder = empty("serve_hangup");
+    project(&folder, "");
+    let server = Server::begin_with(&folder, &["--data", "store"]);
+    let rows = || {
+        let (status, body) = post(&folder, &server.url, "/v1/plans/first/run", FIRST);
+        assert_eq!(status, 200, "{body}");
+        body.matches("\"price\"").count()
+    };
+    assert_eq!(rows(), 1);
+    write_plan(&folder, 2);
+    signal(&server, Signal::HUP);
+    logged(&folder, "loaded the plans again");
+    assert_eq!(rows(), 2);
+    // A plan that does not compile changes nothing.
+    std::fs::write(folder.join("plans/first.plan.json"), "{").unwrap();
+    signal(&server, Signal::HUP);
+    let log = logged(&folder, "the plans were not loaded again");
+    assert!(log.contains("first.plan.json"), "{log}");
+    assert_eq!(rows(), 2);
+    assert_eq!(server.end(Signal::TERM), Some(0));
+}
+
+/// The log line, the record of the run and the answer have one id.
+#[test]
+fn a_request_is_logged_with_its_id() {
+    let folder = empty("serve_ids");
+    project(&folder, "");
+    let server = Server::begin_with(&folder, &["--data", "store", "--log", "json,debug"]);
+    let (status, answer) = post(&folder, &server.url, "/v1/plans/first/run", FIRST);
+    assert!(status == 200 && answer.contains("\"request_id\":\"r-1\""), "{answer}");
+    assert_eq!(server.end(Signal::TERM), Some(0));
+    let log = std::fs::read_to_string(folder.join("stderr.txt")).unwrap();
+    let line =
+        log.lines().find(|line| line.contains("/v1/plans/first/run")).unwrap_or_else(|| panic!("{log}"));
+    assert!(line.contains("\"id\":\"r-1\""), "{line}");
+}
+
+#[test]
+fn a_server_without_a_project_has_no_plans() {
     let folder = empty("serve_no_plans");
     let server = Server::begin_with(&folder, &["--data", "store"]);
     let (status, body) = post(&folder, &server.url, "/v1/plans/feed/run", "{}");

@@ -7,7 +7,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anabranch_content::{Address, Collect};
-use anabranch_recipe::{Draft, Event, FunctionId, Heard, Invalidate, Params, Reach, Ref, UnknownFunction};
+use anabranch_recipe::{
+    Draft, DraftInput, Event, FunctionId, Invalidate, Notice, Params, Reach, UnknownFunction,
+};
 use anabranch_server::{Client, ClientError};
 use anabranch_testkit::Rng;
 use futures_util::future::{join_all, join4};
@@ -53,8 +55,8 @@ fn menu(rng: &mut Rng) -> (Vec<String>, Vec<Draft>, Vec<String>) {
         let text =
             |place: &usize| leaves.get(*place).unwrap_or_else(|| &values[place - leaves.len()]).clone();
         let input = |place: &usize| match leaves.get(*place) {
-            Some(leaf) => Ref::Address(Address::of(leaf.as_bytes())),
-            None => Ref::Earlier(place - leaves.len()),
+            Some(leaf) => DraftInput::Address(Address::of(leaf.as_bytes())),
+            None => DraftInput::Earlier(place - leaves.len()),
         };
         let mut value: String = chosen.iter().map(text).collect();
         if function == "repeat" {
@@ -77,7 +79,7 @@ async fn set_up(client: &Client, rng: &mut Rng) -> Vec<(Address, String)> {
     let added = client.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
     let addresses: Vec<Address> = added.iter().map(|added| added.address).collect();
     // Holds what it takes to derive them all, and none of their values.
-    let inputs = addresses.iter().copied().map(Ref::Address).collect();
+    let inputs = addresses.iter().copied().map(DraftInput::Address).collect();
     let all = Draft { function: FunctionId::new("concat", "1.0.0"), inputs, params: Params::new() };
     let all = client.add_all(&[all], UnknownFunction::Refuse).await.unwrap();
     client.pin(all[0].address).await.unwrap();
@@ -176,12 +178,12 @@ impl Soak {
             if let Ok(mut events) = client.events().await {
                 while let Some(Ok(heard)) = events.next().await {
                     match heard {
-                        Heard::Event(Event::Computed { address, .. }) => {
+                        Notice::Event(Event::Computed { address, .. }) => {
                             *self.computed.borrow_mut().entry(address).or_default() += 1;
                         }
-                        Heard::Event(_) => {}
+                        Notice::Event(_) => {}
                         // On a machine too busy to listen, the count is too low.
-                        Heard::Lost(_) => {}
+                        Notice::Lost(_) => {}
                     }
                 }
             }

@@ -38,7 +38,7 @@ pub(super) struct Place {
 }
 
 /// A value in the cache. Hits change the atomic fields, under a read lock.
-pub(super) struct Held {
+pub(super) struct HeldValue {
     bytes: Bytes,
     density: f64,
     uses: AtomicU64,
@@ -49,11 +49,11 @@ pub(super) struct Held {
     arrival: u64,
 }
 
-impl Held {
-    pub(super) fn new(bytes: Bytes, worth: u64, age: f64, arrival: u64) -> Held {
+impl HeldValue {
+    pub(super) fn new(bytes: Bytes, worth: u64, age: f64, arrival: u64) -> HeldValue {
         let density = density(worth, size(&bytes));
         let [uses, age, queued] = [1, age.to_bits(), 0].map(AtomicU64::new);
-        Held { bytes, density, uses, age, queued, arrival }
+        HeldValue { bytes, density, uses, age, queued, arrival }
     }
 
     pub(super) fn bytes(&self) -> &Bytes {

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::held::{Held, Place, Priority, density, size};
+use super::held::{HeldValue, Place, Priority, density, size};
 use super::values::Values;
-use super::{Admission, CacheStats, Refusal, Verified};
+use super::{Admission, CacheStats, Refusal, VerifiedBytes};
 use crate::Address;
 
-/// Has one owner at a time, who alone changes which values are held.
+/// The record of which values are held. It has one owner at a time, and only the owner changes it.
 #[derive(Default)]
 pub(super) struct Ledger {
     bound: u64,
     /// The values held and not pinned, the next to be evicted first. Hits do not move a value, so its place may be too
     /// low.
     queue: BTreeMap<Place, Address>,
-    /// How often each address is pinned, whether its value is held or not.
+    /// The number of pins per address, whether its value is held or not.
     pins: BTreeMap<Address, u64>,
     arrivals: u64,
     /// All but hits and misses.
@@ -32,7 +32,7 @@ impl Ledger {
     }
 
     /// Whether there is room for a value without evicting another.
-    pub(super) fn has_room(&self, value: &Verified) -> bool {
+    pub(super) fn has_room(&self, value: &VerifiedBytes) -> bool {
         self.stats.bytes + size(&value.bytes) <= self.bound
     }
 
@@ -40,9 +40,9 @@ impl Ledger {
     pub(super) fn admit(
         &mut self,
         values: &Values,
-        Verified { address, bytes }: Verified,
+        VerifiedBytes { address, bytes }: VerifiedBytes,
         worth: u64,
-    ) -> (Admission, Vec<Held>) {
+    ) -> (Admission, Vec<HeldValue>) {
         if values.look(&address, |_| ()).is_some() {
             return (Admission::Present, Vec::new());
         }
@@ -55,7 +55,7 @@ impl Ledger {
         match self.make_room(values, size, priority) {
             Ok(evicted) => {
                 self.arrivals += 1;
-                self.hold(values, address, Held::new(bytes, worth, values.age(), self.arrivals));
+                self.hold(values, address, HeldValue::new(bytes, worth, values.age(), self.arrivals));
                 (Admission::Admitted, evicted)
             }
             Err(why) => {
@@ -65,7 +65,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn remove(&mut self, values: &Values, address: &Address) -> Option<Held> {
+    pub(super) fn remove(&mut self, values: &Values, address: &Address) -> Option<HeldValue> {
         let held = self.release(values, address)?;
         self.stats.removed += 1;
         Some(held)
@@ -96,7 +96,12 @@ impl Ledger {
         true
     }
 
-    fn make_room(&mut self, values: &Values, size: u64, priority: Priority) -> Result<Vec<Held>, Refusal> {
+    fn make_room(
+        &mut self,
+        values: &Values,
+        size: u64,
+        priority: Priority,
+    ) -> Result<Vec<HeldValue>, Refusal> {
         if size > self.bound {
             return Err(Refusal::TooLarge);
         }
@@ -121,7 +126,7 @@ impl Ledger {
         let mut looks = self.queue.len();
         while excess > 0 {
             let (place, address) = self.queue.pop_first().expect("what is not pinned holds the excess");
-            let look = |held: &Held| (held.priority(), held.size());
+            let look = |held: &HeldValue| (held.priority(), held.size());
             let (earned, size) = values.look(&address, look).expect("what is queued is held");
             if earned != place.priority && looks > 0 {
                 looks -= 1;
@@ -138,7 +143,7 @@ impl Ledger {
         Ok(taken)
     }
 
-    fn evict(&mut self, values: &Values, place: Place, address: &Address) -> Held {
+    fn evict(&mut self, values: &Values, place: Place, address: &Address) -> HeldValue {
         values.raise_age(place.priority.as_age());
         self.stats.evicted += 1;
         self.release(values, address).expect("what was queued is held")
@@ -157,7 +162,7 @@ impl Ledger {
         }
     }
 
-    fn hold(&mut self, values: &Values, address: Address, held: Held) {
+    fn hold(&mut self, values: &Values, address: Address, held: HeldValue) {
         self.stats.admitted += 1;
         self.stats.entries += 1;
         self.stats.bytes += held.size();
@@ -169,7 +174,7 @@ impl Ledger {
         values.insert(address, held);
     }
 
-    fn release(&mut self, values: &Values, address: &Address) -> Option<Held> {
+    fn release(&mut self, values: &Values, address: &Address) -> Option<HeldValue> {
         let held = values.remove(address)?;
         self.stats.entries -= 1;
         self.stats.bytes -= held.size();

@@ -23,14 +23,14 @@ use ledger::Ledger;
 use values::Values;
 
 pub use stats::CacheStats;
-pub use verified::{Mismatch, Verified};
+pub use verified::{Mismatch, VerifiedBytes};
 
 /// Values in memory, by address. A clone is the same cache.
 ///
 /// ```
-/// # use anabranch_content::{Address, Admission, Cache, CacheSettings, Verified};
+/// # use anabranch_content::{Address, Admission, Cache, CacheSettings, VerifiedBytes};
 /// let cache = Cache::new(CacheSettings { bytes: 1 << 20 });
-/// let value = Verified::check(Address::of(b"hello"), "hello".into())?;
+/// let value = VerifiedBytes::check(Address::of(b"hello"), "hello".into())?;
 /// assert_eq!(cache.admit(value, 1_000_000), Admission::Admitted);
 /// assert_eq!(cache.get(&Address::of(b"hello")), Some("hello".into()));
 /// # Ok::<(), anabranch_content::Mismatch>(())
@@ -45,7 +45,7 @@ struct Shared {
     ledger: Mutex<Ledger>,
 }
 
-/// How large a cache is.
+/// The size of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The memory that the values may take, with [`Cache::ENTRY_BYTES`] more for each; 0 keeps nothing.
@@ -63,7 +63,7 @@ pub enum Admission {
     Refused(Refusal),
 }
 
-/// Why a value is not held.
+/// The reason why a value is not held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Larger than the whole cache.
@@ -75,8 +75,8 @@ pub enum Refusal {
 }
 
 impl Cache {
-    /// The memory that a value takes beside its bytes: about 180 in a map that is never quite full, 100 in the queue
-    /// to leave, 32 to count who holds the bytes, and 24 that the allocator adds. A test measures their sum.
+    /// The memory that a value takes beside its bytes: about 180 bytes in a map that is never quite full, 100 in the
+    /// eviction queue, 32 for the reference count of the bytes, and 24 of allocator overhead. A test measures the sum.
     pub const ENTRY_BYTES: u64 = 336;
 
     /// An empty cache.
@@ -101,17 +101,17 @@ impl Cache {
     }
 
     /// Offers a value. Its worth is the time in nanoseconds that it would take to compute or fetch it again.
-    pub fn admit(&self, value: Verified, worth: u64) -> Admission {
+    pub fn admit(&self, value: VerifiedBytes, worth: u64) -> Admission {
         self.admit_to(self.ledger(), value, worth)
     }
 
     /// Offers a value, but only if there is room without evicting another; `None` if there is not.
-    pub fn admit_if_free(&self, value: Verified, worth: u64) -> Option<Admission> {
+    pub fn admit_if_free(&self, value: VerifiedBytes, worth: u64) -> Option<Admission> {
         let ledger = self.ledger();
         ledger.has_room(&value).then(|| self.admit_to(ledger, value, worth))
     }
 
-    /// Drops a value, pinned or not, and says whether it was held.
+    /// Removes a value, pinned or not. Returns whether it was held.
     pub fn remove(&self, address: &Address) -> bool {
         let removed = self.ledger().remove(&self.shared.values, address);
         removed.is_some()
@@ -123,12 +123,12 @@ impl Cache {
         self.ledger().pin(&self.shared.values, address);
     }
 
-    /// Takes back one pin, and says whether there was one.
+    /// Removes one pin. Returns whether there was one.
     pub fn unpin(&self, address: &Address) -> bool {
         self.ledger().unpin(&self.shared.values, address)
     }
 
-    /// What the cache has done so far, and what it holds now.
+    /// The activity of the cache so far, and its content now.
     pub fn stats(&self) -> CacheStats {
         let ledger = self.ledger();
         self.shared.values.count_gets(ledger.stats())
@@ -136,7 +136,7 @@ impl Cache {
 
     /// The only way in. A value that is admitted is copied: its bytes may be a slice of a buffer of any size, all of
     /// which they would keep in memory.
-    fn admit_to(&self, mut ledger: MutexGuard<'_, Ledger>, value: Verified, worth: u64) -> Admission {
+    fn admit_to(&self, mut ledger: MutexGuard<'_, Ledger>, value: VerifiedBytes, worth: u64) -> Admission {
         let (address, bytes) = (value.address, value.bytes.clone());
         let (admission, evicted) = ledger.admit(&self.shared.values, value, worth);
         // Copying and freeing take time, so they come after the lock.

@@ -1,6 +1,6 @@
 //! The counts of a cache.
 
-/// What a cache has done, and what it holds now.
+/// The activity of a cache, and its content now.
 ///
 /// Always `admitted - evicted - removed == entries`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

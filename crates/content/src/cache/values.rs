@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
-use super::held::Held;
+use super::held::HeldValue;
 use super::stats::CacheStats;
 use crate::Address;
 use crate::address::BuildAddress;
@@ -28,7 +28,7 @@ struct Shard {
     misses: AtomicU64,
 }
 
-type Map = HashMap<Address, Held, BuildAddress>;
+type Map = HashMap<Address, HeldValue, BuildAddress>;
 
 /// Bits of the cache's age; on a line of its own, as all hits read it.
 #[derive(Default)]
@@ -48,15 +48,15 @@ impl Values {
         Some(held.bytes().clone())
     }
 
-    pub(super) fn look<T>(&self, address: &Address, look: impl FnOnce(&Held) -> T) -> Option<T> {
+    pub(super) fn look<T>(&self, address: &Address, look: impl FnOnce(&HeldValue) -> T) -> Option<T> {
         self.shards.of(address).read().get(address).map(look)
     }
 
-    pub(super) fn insert(&self, address: Address, held: Held) {
+    pub(super) fn insert(&self, address: Address, held: HeldValue) {
         self.shards.of(&address).write().insert(address, held);
     }
 
-    pub(super) fn remove(&self, address: &Address) -> Option<Held> {
+    pub(super) fn remove(&self, address: &Address) -> Option<HeldValue> {
         let mut map = self.shards.of(address).write();
         let removed = map.remove(address);
         // A map keeps the memory of removed entries, which can be more than the cache's bound allows for the others.

@@ -7,7 +7,7 @@ use crate::Address;
 /// Bytes with their address, which is known to be their hash. They may be a slice of a larger buffer: a cache copies
 /// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedBytes {
     pub(super) address: Address,
     pub(super) bytes: Bytes,
 }
@@ -22,19 +22,19 @@ pub struct Mismatch {
     pub found: Address,
 }
 
-impl Verified {
+impl VerifiedBytes {
     /// Hashes the bytes and compares.
-    pub fn check(address: Address, bytes: Bytes) -> Result<Verified, Mismatch> {
+    pub fn check(address: Address, bytes: Bytes) -> Result<VerifiedBytes, Mismatch> {
         let found = Address::of(&bytes);
         if found == address {
-            Ok(Verified::known(address, bytes))
+            Ok(VerifiedBytes::known(address, bytes))
         } else {
             Err(Mismatch { said: address, found })
         }
     }
 
     /// For bytes that the caller has hashed.
-    pub(crate) fn known(address: Address, bytes: Bytes) -> Verified {
-        Verified { address, bytes }
+    pub(crate) fn known(address: Address, bytes: Bytes) -> VerifiedBytes {
+        VerifiedBytes { address, bytes }
     }
 }

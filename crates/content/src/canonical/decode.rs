@@ -7,17 +7,17 @@ use bytes::Bytes;
 use super::{NAN, VERSION, Value, tag};
 use crate::Address;
 
-/// Where and why bytes are not the encoding of a value.
+/// The position and the reason of a failure to decode a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset} of the encoding: {fault}")]
 pub struct DecodeError {
-    /// Which byte, from 0.
+    /// The offset of the byte, from 0.
     pub offset: usize,
-    /// What is wrong there.
+    /// The problem there.
     pub fault: Fault,
 }
 
-/// Why bytes are not the encoding of a value.
+/// The reason why bytes are not the encoding of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Written by another version of the encoding.
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         Ok(map)
     }
 
-    /// How many items follow, of at least `bytes_each` bytes each: never more than the rest can hold.
+    /// The number of items that follow, of at least `bytes_each` bytes each; never more than the rest can hold.
     fn count(&mut self, bytes_each: usize) -> Result<usize, DecodeError> {
         let start = self.offset;
         let count = u64::from_be_bytes(self.array()?);

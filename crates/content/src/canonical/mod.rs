@@ -30,7 +30,7 @@ pub use encode::TooDeep;
 
 /// The description of a derivation.
 ///
-/// Two values are equal if their encodings are. So NaN equals NaN, whatever its bits: hardware does not agree on
+/// Two values are equal if their encodings are. So NaN equals NaN with any bits, because hardware does not agree on
 /// them. And 0.0 is not -0.0: a computation can tell them apart, so they may not share its result.
 ///
 /// ```
@@ -92,7 +92,7 @@ impl<T: Into<Value>> From<Vec<T>> for Value {
 }
 
 impl Value {
-    /// How many lists and maps may be around a value, itself included.
+    /// The maximum nesting of lists and maps around a value, itself included.
     pub const DEPTH_LIMIT: usize = 64;
 
     /// The address of the derivation that this value describes, in its context.

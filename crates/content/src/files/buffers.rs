@@ -26,7 +26,7 @@ pub(super) struct Buffer {
 const ALIGN: usize = 64;
 
 impl Buffers {
-    /// How many are kept for later: 8 MiB.
+    /// The number of free buffers kept for reuse: 8 MiB.
     const KEPT: usize = 16;
 
     /// A buffer of at least `len` bytes, and at least a piece.

@@ -8,18 +8,18 @@ use crate::{File, Open};
 
 /// A new file below `incoming`, removed when dropped unless it was moved to its place.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(super) struct IncomingFile {
     pub(super) file: Arc<dyn File>,
     path: PathBuf,
     files: Arc<Files>,
     moved: bool,
 }
 
-impl Incoming {
-    pub(super) fn create(files: &Arc<Files>, path: PathBuf) -> Result<Incoming, Error> {
+impl IncomingFile {
+    pub(super) fn create(files: &Arc<Files>, path: PathBuf) -> Result<IncomingFile, Error> {
         let create = || files.disk.open(&path, Open::Create).map_err(failed("make", &path));
         let file = files.with_incoming(create)?;
-        Ok(Incoming { file, path, files: Arc::clone(files), moved: false })
+        Ok(IncomingFile { file, path, files: Arc::clone(files), moved: false })
     }
 
     pub(super) fn write(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
@@ -38,7 +38,7 @@ impl Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl Drop for IncomingFile {
     fn drop(&mut self) {
         if !self.moved {
             // A file that cannot be removed now is removed when the store next opens.

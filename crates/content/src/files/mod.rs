@@ -5,7 +5,7 @@
 //! than 1 MiB has a tree file of the same name with `.tree`. It is rebuilt from the bytes when it is missing or wrong,
 //! and so never synced. Writes begin in `incoming/` and end with a rename; damaged files end in `quarantine/`.
 //!
-//! [`Writing`] and [`Reading`] block. [`Sink`] and [`Stream`] are the same over the store's threads.
+//! [`BlobWriter`] and [`BlobReader`] block. [`Sink`] and [`Stream`] are the same over the store's threads.
 
 mod name;
 mod buffers;
@@ -26,16 +26,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::io::Lost;
+use crate::io::JobFailure;
 use crate::{Disk, Entry};
 use buffers::Buffers;
 use name::Kind;
 
 pub(crate) use name::Name;
-pub(crate) use reading::Reading;
+pub(crate) use reading::BlobReader;
 pub(crate) use sink::Sink;
 pub(crate) use stream::Stream;
-pub(crate) use writing::{Writing, Written};
+pub(crate) use writing::{BlobWriter, WrittenBlob};
 
 /// A piece, which is how much is read, written and hashed at a time: eight groups.
 const PIECE_LEN: usize = 512 << 10;
@@ -51,7 +51,7 @@ const QUARANTINE: &str = "quarantine";
 #[derive(Debug)]
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
-    /// Which folders below `files` are known to be durable.
+    /// The folders below `files` that are known to be durable.
     durable_folders: [AtomicBool; 256],
     /// Counts rebuilt trees, so that each has its own name in `incoming`.
     rebuilds: AtomicU64,
@@ -70,7 +70,7 @@ pub(crate) enum Durability {
     Later,
 }
 
-/// Why a file could not be read or written.
+/// The reason why a file could not be read or written.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]
@@ -82,12 +82,12 @@ pub(crate) enum Error {
     #[error("a write was given up half-way")]
     Torn,
     #[error(transparent)]
-    Lost(#[from] Lost),
+    Lost(#[from] JobFailure),
 }
 
 /// The files below `files`.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct FileListing {
     /// The blobs' files and their lengths.
     pub(crate) blobs: Vec<(Name, u64)>,
     /// Names with a tree and no blob, left by a write or a removal that a crash interrupted. To be removed.
@@ -121,7 +121,7 @@ impl Files {
     /// Does something with a name in `incoming`, unless the store is closed.
     fn with_incoming<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let closed = self.closed.read().unwrap_or_else(PoisonError::into_inner);
-        if *closed { Err(Error::Lost(Lost::Closed)) } else { work() }
+        if *closed { Err(Error::Lost(JobFailure::Closed)) } else { work() }
     }
 
     /// Removes a blob's files; a missing file is not an error.
@@ -141,8 +141,8 @@ impl Files {
     }
 
     /// Lists the files below `files`.
-    pub(crate) fn list(&self) -> Result<Listed, Error> {
-        let mut listed = Listed::default();
+    pub(crate) fn list(&self) -> Result<FileListing, Error> {
+        let mut listed = FileListing::default();
         for Entry { name, len } in self.entries(Path::new(FILES))? {
             let folder = Path::new(FILES).join(&name);
             if len.is_none() && name::is_fan_out(&name) {
@@ -154,7 +154,7 @@ impl Files {
         Ok(listed)
     }
 
-    fn list_folder(&self, folder: &Path, fan_out: &str, listed: &mut Listed) -> Result<(), Error> {
+    fn list_folder(&self, folder: &Path, fan_out: &str, listed: &mut FileListing) -> Result<(), Error> {
         let (mut blobs, mut trees) = (HashSet::new(), Vec::new());
         for entry in self.entries(folder)? {
             match (Name::parse(fan_out, &entry.name), entry.len) {

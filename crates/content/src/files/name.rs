@@ -9,7 +9,7 @@ use crate::Address;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Name {
     pub(crate) address: Address,
-    /// Which write of the blob this is; never used twice.
+    /// The number of this write of the blob; never used twice.
     pub(crate) number: u64,
 }
 
@@ -59,7 +59,7 @@ impl Name {
     }
 }
 
-/// Is this the name of a folder below `files`?
+/// Whether this is the name of a folder below `files`.
 pub(super) fn is_fan_out(folder: &str) -> bool {
     folder.len() == 2 && folder.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -79,7 +79,7 @@ pub(super) fn incoming_rebuild(number: u64, rebuild: u64) -> PathBuf {
     Path::new(INCOMING).join(format!("{number}.{rebuild}.tree"))
 }
 
-/// Is this the name of a file in `incoming`?
+/// Whether this is the name of a file in `incoming`.
 pub(super) fn is_incoming(file: &str) -> bool {
     let is_number = |text: &str| text.parse::<u64>().is_ok_and(|number| number.to_string() == text);
     match file.strip_suffix(".tree") {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::stored::Stored;
+use super::stored::StoredFile;
 use super::values::Values;
 use super::{Error, Files, Name, WHOLE_LEN};
 use crate::tree::{Tree, Value};
@@ -13,7 +13,7 @@ use crate::{Address, Open};
 
 /// A blob's file, for any number of threads. It returns only bytes that were verified against the address.
 #[derive(Debug)]
-pub(crate) struct Reading(Source);
+pub(crate) struct BlobReader(Source);
 
 #[derive(Debug)]
 enum Source {
@@ -25,16 +25,16 @@ enum Source {
 /// A long blob, checked group by group.
 #[derive(Debug)]
 struct Groups {
-    stored: Stored,
+    stored: StoredFile,
     tree: Tree,
     values: Mutex<Values>,
 }
 
-impl Reading {
+impl BlobReader {
     /// Opens the file of a blob of `len` bytes.
-    pub(crate) fn open(files: &Arc<Files>, name: Name, len: u64) -> Result<Reading, Error> {
-        let stored = Stored::open(files, name, len)?;
-        Ok(Reading(match len {
+    pub(crate) fn open(files: &Arc<Files>, name: Name, len: u64) -> Result<BlobReader, Error> {
+        let stored = StoredFile::open(files, name, len)?;
+        Ok(BlobReader(match len {
             ..=WHOLE_LEN => Source::Whole(read_whole(&stored)?),
             _ => Source::Groups(Groups::open(stored)?),
         }))
@@ -60,7 +60,7 @@ impl Reading {
     }
 }
 
-fn read_whole(stored: &Stored) -> Result<Bytes, Error> {
+fn read_whole(stored: &StoredFile) -> Result<Bytes, Error> {
     let mut bytes = vec![0; stored.len as usize];
     stored.read(&mut bytes, 0)?;
     match Address::of(&bytes) {
@@ -70,8 +70,8 @@ fn read_whole(stored: &Stored) -> Result<Bytes, Error> {
 }
 
 impl Groups {
-    fn open(stored: Stored) -> Result<Groups, Error> {
-        let Stored { files, name, len, .. } = &stored;
+    fn open(stored: StoredFile) -> Result<Groups, Error> {
+        let StoredFile { files, name, len, .. } = &stored;
         let tree = files.disk.open(&name.tree(), Open::Read).ok();
         let values = match tree.and_then(|tree| Values::open(tree, &name.address, *len)) {
             Some(values) => values,

@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::incoming::Incoming;
+use super::incoming::IncomingFile;
 use super::name::incoming_rebuild;
-use super::stored::Stored;
+use super::stored::StoredFile;
 use super::values::Values;
 use super::{Error, PIECE_LEN, failed};
 use crate::tree::{Builder, Part};
 use crate::{Disk, File, Memory, Open};
 
-impl Stored {
+impl StoredFile {
     /// Rebuilds the values of a blob whose tree is missing or wrong; an error if the blob is damaged.
     pub(super) fn rebuild(&self) -> Result<Values, Error> {
         let file = match self.rebuild_on_disk() {
@@ -32,7 +32,7 @@ impl Stored {
 
     fn rebuild_on_disk(&self) -> Result<Arc<dyn File>, Error> {
         let rebuild = self.files.rebuilds.fetch_add(1, Ordering::Relaxed);
-        let incoming = Incoming::create(&self.files, incoming_rebuild(self.name.number, rebuild))?;
+        let incoming = IncomingFile::create(&self.files, incoming_rebuild(self.name.number, rebuild))?;
         self.build(|part| incoming.write(&part.bytes, part.offset))?;
         let file = Arc::clone(&incoming.file);
         incoming.move_to(&self.name.tree())?;

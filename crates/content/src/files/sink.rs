@@ -8,8 +8,8 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 
 use super::buffers::Buffer;
-use super::{Durability, Error, Files, Name, PIECE_LEN, Writing, Written};
-use crate::io::{Job, Parked, Pool};
+use super::{BlobWriter, Durability, Error, Files, Name, PIECE_LEN, WrittenBlob};
+use crate::io::{Job, ParkedValue, Pool};
 use crate::tree::{Value, group_values};
 
 /// Takes a blob piece by piece. Holds one piece that is being written, one that is being filled, those that are being
@@ -36,26 +36,26 @@ static LANES: LazyLock<usize> =
 
 #[derive(Debug)]
 enum State {
-    Idle(Parked<Box<Writing>>),
-    Writing(Job<Wrote>),
+    Idle(ParkedValue<Box<BlobWriter>>),
+    Writing(Job<WriteResult>),
     Failed(Error),
 }
 
 /// Boxed, because a hasher is large to move from thread to thread.
-type Wrote = Result<Box<Writing>, Error>;
+type WriteResult = Result<Box<BlobWriter>, Error>;
 
 /// A whole blob that is not in place yet. Dropping it removes it.
 #[derive(Debug)]
-pub(crate) struct Hashed {
+pub(crate) struct HashedBlob {
     pub(crate) name: Name,
     pool: Arc<Pool>,
-    written: Parked<Written>,
+    written: ParkedValue<WrittenBlob>,
 }
 
 impl Sink {
     pub(crate) async fn begin(pool: &Arc<Pool>, files: &Arc<Files>, number: u64) -> Result<Sink, Error> {
         let beginning = Arc::clone(files);
-        let writing = pool.run(move || Writing::begin(&beginning, number).map(Box::new)).await??;
+        let writing = pool.run(move || BlobWriter::begin(&beginning, number).map(Box::new)).await??;
         let state = State::Idle(pool.park(writing));
         Ok(Sink {
             pool: Arc::clone(pool),
@@ -82,7 +82,7 @@ impl Sink {
     }
 
     /// Ends the blob and computes its address.
-    pub(crate) async fn hash(mut self) -> Result<Hashed, Error> {
+    pub(crate) async fn hash(mut self) -> Result<HashedBlob, Error> {
         if let Some((buffer, filled)) = self.small.take() {
             self.drain(0).await?;
             self.put(buffer.into_bytes(0..filled)).await?;
@@ -98,7 +98,7 @@ impl Sink {
         };
         let written = self.pool.run(hash).await??;
         let (name, written) = (written.name, self.pool.park(written));
-        Ok(Hashed { name, pool: Arc::clone(&self.pool), written })
+        Ok(HashedBlob { name, pool: Arc::clone(&self.pool), written })
     }
 
     /// Copies bytes to the buffer of small pieces, and writes the buffer when it is full.
@@ -151,7 +151,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Waits until at most so many pieces are being hashed. If the future is dropped, values are lost: the state must
+    /// Waits until at most `most` pieces are being hashed. If the future is dropped, values are lost: the state must
     /// refuse later calls by then, or the sink must be gone.
     async fn drain(&mut self, most: usize) -> Result<(), Error> {
         while self.hashing.len() > most
@@ -171,7 +171,7 @@ impl Sink {
 
     /// Waits for the piece that is being written. Until the next piece is started, dropping the future loses bytes, and
     /// the sink refuses all later calls.
-    async fn settle(&mut self) -> Result<Parked<Box<Writing>>, Error> {
+    async fn settle(&mut self) -> Result<ParkedValue<Box<BlobWriter>>, Error> {
         let settled = match std::mem::replace(&mut self.state, State::Failed(Error::Torn)) {
             State::Idle(writing) => Ok(writing),
             State::Writing(job) => {
@@ -186,7 +186,7 @@ impl Sink {
     }
 }
 
-impl Hashed {
+impl HashedBlob {
     /// Puts the blob in place. After an error it is not there.
     pub(crate) async fn keep(self, durability: Durability) -> Result<(), Error> {
         self.pool.run(move || self.written.take().keep(durability)).await?

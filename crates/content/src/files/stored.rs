@@ -7,19 +7,19 @@ use crate::{File, Open, Wait};
 
 /// A file that has the right name and length.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredFile {
     pub(super) files: Arc<Files>,
     pub(super) name: Name,
     pub(super) len: u64,
     file: Arc<dyn File>,
 }
 
-impl Stored {
-    pub(super) fn open(files: &Arc<Files>, name: Name, len: u64) -> Result<Stored, Error> {
+impl StoredFile {
+    pub(super) fn open(files: &Arc<Files>, name: Name, len: u64) -> Result<StoredFile, Error> {
         let path = name.data();
         let file = files.disk.open(&path, Open::Read).map_err(missing_or_failed("open", &path))?;
         match file.len().map_err(failed("measure", &path))? {
-            found if found == len => Ok(Stored { files: Arc::clone(files), name, len, file }),
+            found if found == len => Ok(StoredFile { files: Arc::clone(files), name, len, file }),
             found => Err(Error::Corrupt { what: format!("the file has {found} bytes, not {len}") }),
         }
     }

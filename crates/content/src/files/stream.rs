@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Error, Files, Name, PIECE_LEN, Reading};
-use crate::io::{Job, Parked, Place, Pool};
+use super::{BlobReader, Error, Files, Name, PIECE_LEN};
+use crate::io::{Job, ParkedValue, Place, Pool};
 
 /// Verified pieces of a blob, in order. Holds two pieces that are read ahead, besides those the consumer holds, and the
 /// values of one span: under 1.1 MiB, and 32 bytes for each 64 MiB of the blob.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pool: Arc<Pool>,
-    reading: Parked<Arc<Reading>>,
+    reading: ParkedValue<Arc<BlobReader>>,
     /// The range that no thread has begun to read.
     rest: Range<u64>,
     ahead: VecDeque<Job<Result<Bytes, Error>>>,
 }
 
-/// How many pieces are read ahead: while the consumer wakes up for one, a thread reads the other.
+/// The number of pieces read ahead: while the consumer wakes up for one, a thread reads the other.
 const AHEAD: usize = 2;
 
 impl Stream {
@@ -33,7 +33,7 @@ impl Stream {
         range: Range<u64>,
     ) -> Result<Stream, Error> {
         let files = Arc::clone(files);
-        let reading = pool.run(move || Reading::open(&files, name, len)).await??;
+        let reading = pool.run(move || BlobReader::open(&files, name, len)).await??;
         let (pool, reading) = (Arc::clone(pool), pool.park(Arc::new(reading)));
         let rest = range.start.min(len)..range.end.min(len);
         let mut stream = Stream { pool, reading, rest, ahead: VecDeque::new() };
@@ -41,7 +41,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// The next piece; nothing at the end and after an error. Dropping the future loses nothing.
+    /// The next piece; `None` at the end and after an error. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         let piece = self.wait().await.transpose();
         match piece {

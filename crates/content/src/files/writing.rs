@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use super::incoming::Incoming;
+use super::incoming::IncomingFile;
 use super::name::{incoming, incoming_tree};
 use super::{Durability, Error, Files, Name, PIECE_LEN, WHOLE_LEN};
 use crate::tree::{Builder, Part, Value};
 
 /// A blob that is being written. Dropping it removes the file. After an error it can only be dropped.
 #[derive(Debug)]
-pub(crate) struct Writing {
+pub(crate) struct BlobWriter {
     files: Arc<Files>,
     number: u64,
-    data: Incoming,
-    tree: Option<Incoming>,
+    data: IncomingFile,
+    tree: Option<IncomingFile>,
     builder: Builder,
     written: u64,
     /// Less than a piece, to be written with the bytes that follow.
@@ -22,21 +22,21 @@ pub(crate) struct Writing {
 
 /// A whole blob that is not in place yet. Dropping it removes it.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenBlob {
     pub(crate) name: Name,
     pub(crate) len: u64,
     files: Arc<Files>,
-    data: Incoming,
-    tree: Option<Incoming>,
+    data: IncomingFile,
+    tree: Option<IncomingFile>,
     tree_rest: [Part; 2],
 }
 
-impl Writing {
-    pub(crate) fn begin(files: &Arc<Files>, number: u64) -> Result<Writing, Error> {
-        Ok(Writing {
+impl BlobWriter {
+    pub(crate) fn begin(files: &Arc<Files>, number: u64) -> Result<BlobWriter, Error> {
+        Ok(BlobWriter {
             files: Arc::clone(files),
             number,
-            data: Incoming::create(files, incoming(number))?,
+            data: IncomingFile::create(files, incoming(number))?,
             tree: None,
             builder: Builder::new(),
             written: 0,
@@ -44,7 +44,7 @@ impl Writing {
         })
     }
 
-    /// Writes whole pieces that are hashed elsewhere: [`Writing::push_groups`] takes their values later, in order.
+    /// Writes whole pieces that are hashed elsewhere: [`BlobWriter::push_groups`] takes their values later, in order.
     pub(crate) fn write_data(&mut self, pieces: &[u8]) -> Result<(), Error> {
         assert!(self.buffer.is_empty() && pieces.len().is_multiple_of(PIECE_LEN), "whole pieces, in order");
         pieces.chunks(PIECE_LEN).try_for_each(|piece| {
@@ -82,10 +82,10 @@ impl Writing {
     }
 
     /// Ends the blob and computes its address.
-    pub(crate) fn hash(mut self) -> Result<Written, Error> {
+    pub(crate) fn hash(mut self) -> Result<WrittenBlob, Error> {
         self.put_buffer()?;
         let done = self.builder.finish();
-        Ok(Written {
+        Ok(WrittenBlob {
             name: Name { address: done.address, number: self.number },
             len: done.len,
             files: self.files,
@@ -114,7 +114,7 @@ impl Writing {
     }
 }
 
-impl Written {
+impl WrittenBlob {
     /// Puts the blob in place. After an error it is not there.
     pub(crate) fn keep(self, durability: Durability) -> Result<(), Error> {
         let (files, name) = (Arc::clone(&self.files), self.name);
@@ -149,13 +149,13 @@ impl Written {
 /// Writes parts of the tree; its file is created with the first part.
 fn write_tree(
     files: &Arc<Files>,
-    tree: &mut Option<Incoming>,
+    tree: &mut Option<IncomingFile>,
     number: u64,
     parts: &[Part],
 ) -> Result<(), Error> {
     let file = match tree {
         Some(file) => file,
-        None => tree.insert(Incoming::create(files, incoming_tree(number))?),
+        None => tree.insert(IncomingFile::create(files, incoming_tree(number))?),
     };
     parts.iter().try_for_each(|part| file.write(&part.bytes, part.offset))
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::error::Malformed;
+use super::error::DecodeFailure;
 use super::key::KEY_MOST;
 
 /// The longest block. A value is at most [`VALUE_MOST`], so that two entries fit in any block.
@@ -24,7 +24,7 @@ pub(super) struct Block<'a> {
     offsets: &'a [[u8; 2]],
 }
 
-/// Where an entry's parts are in a block's bytes. No value: the key is deleted.
+/// The positions of an entry's parts in a block's bytes. An entry without a value is a deleted key.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) key: Range<usize>,
@@ -32,8 +32,8 @@ pub(super) struct Place {
 }
 
 impl<'a> Block<'a> {
-    pub(super) fn parse(bytes: &'a [u8]) -> Result<Block<'a>, Malformed> {
-        const SHORT: Malformed = Malformed("a block is too short for its entries");
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Block<'a>, DecodeFailure> {
+        const SHORT: DecodeFailure = DecodeFailure("a block is too short for its entries");
         let (rest, count) = bytes.split_last_chunk().ok_or(SHORT)?;
         let count = usize::from(u16::from_le_bytes(*count));
         let end = rest.len().checked_sub(2 * count).ok_or(SHORT)?;
@@ -45,8 +45,8 @@ impl<'a> Block<'a> {
         self.offsets.len()
     }
 
-    /// Where an entry is.
-    pub(super) fn place(&self, number: usize) -> Result<Place, Malformed> {
+    /// The position of an entry.
+    pub(super) fn place(&self, number: usize) -> Result<Place, DecodeFailure> {
         let place = || {
             let start = usize::from(u16::from_le_bytes(*self.offsets.get(number)?));
             let [key_len, low, high] = *self.entries.get(start..)?.first_chunk::<HEAD>()?;
@@ -56,17 +56,17 @@ impl<'a> Block<'a> {
             let value = (value_len != DELETED).then_some(middle..end);
             (end <= self.entries.len()).then_some(Place { key: start + HEAD..middle, value })
         };
-        place().ok_or(Malformed("an entry reaches out of its block"))
+        place().ok_or(DecodeFailure("an entry reaches out of its block"))
     }
 
     /// An entry's key and value.
-    pub(super) fn entry(&self, number: usize) -> Result<(&'a [u8], Option<&'a [u8]>), Malformed> {
+    pub(super) fn entry(&self, number: usize) -> Result<(&'a [u8], Option<&'a [u8]>), DecodeFailure> {
         let place = self.place(number)?;
         Ok((&self.entries[place.key], place.value.map(|value| &self.entries[value])))
     }
 
-    /// How many entries have a key below this one.
-    pub(super) fn below(&self, key: &[u8]) -> Result<usize, Malformed> {
+    /// The number of entries whose key is below this one.
+    pub(super) fn below(&self, key: &[u8]) -> Result<usize, DecodeFailure> {
         let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low.midpoint(high);
@@ -79,7 +79,7 @@ impl<'a> Block<'a> {
     }
 
     /// The block's entry of a key: none, a deletion, or a value.
-    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Option<&'a [u8]>>, Malformed> {
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Option<&'a [u8]>>, DecodeFailure> {
         let number = self.below(key)?;
         if number == self.count() {
             return Ok(None);
@@ -88,22 +88,22 @@ impl<'a> Block<'a> {
         Ok((found == key).then_some(value))
     }
 
-    /// Are these exactly the bytes that a [`Builder`] would make? Lookups rely on it.
-    pub(super) fn check(&self) -> Result<(), Malformed> {
+    /// Checks that these are exactly the bytes that a [`Builder`] would make. Lookups rely on it.
+    pub(super) fn check(&self) -> Result<(), DecodeFailure> {
         let (mut end, mut before): (usize, &[u8]) = (0, &[]);
         for number in 0..self.count() {
             let place = self.place(number)?;
             let key = &self.entries[place.key.clone()];
             if place.key.start != end + HEAD || place.value.as_ref().is_some_and(|it| it.len() > VALUE_MOST) {
-                return Err(Malformed("a block's entries do not follow each other"));
+                return Err(DecodeFailure("a block's entries do not follow each other"));
             }
             if key.len() > KEY_MOST || key <= before {
-                return Err(Malformed("a block's keys are out of order"));
+                return Err(DecodeFailure("a block's keys are out of order"));
             }
             (end, before) = (place.value.map_or(place.key.end, |value| value.end), key);
         }
         if end == 0 || end != self.entries.len() {
-            return Err(Malformed("a block has bytes that are no entry"));
+            return Err(DecodeFailure("a block has bytes that are no entry"));
         }
         Ok(())
     }

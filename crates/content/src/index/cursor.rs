@@ -7,7 +7,7 @@ use super::block::{BLOCK_MOST, Block, Place};
 use super::error::Error;
 use super::key::Key;
 use super::run::Run;
-use super::span::{Span, Spanned};
+use super::span::{Span, SpannedFile};
 use super::top::Leaf;
 use crate::Wait;
 
@@ -23,14 +23,14 @@ pub(super) struct Cursor {
     entries: Range<usize>,
     leaf: Vec<u8>,
     window: Window,
-    /// Where in the window the present block is.
+    /// The range of the current block in the window.
     block: Range<usize>,
-    /// Where in the window the present entry is.
+    /// The position of the current entry in the window.
     entry: Place,
 }
 
 impl Cursor {
-    /// At the first entry from `from` on; none when there is no such entry.
+    /// A cursor at the first entry from `from` on; `None` if there is no such entry.
     pub(super) fn new(run: Arc<Run>, from: Bound<&Key>) -> Result<Option<Cursor>, Error> {
         let mut cursor = Cursor {
             leaves: 0..run.top.leaves().len(),
@@ -120,13 +120,13 @@ impl Cursor {
 struct Window {
     start: u64,
     bytes: Vec<u8>,
-    /// How much to read next: it grows the longer the walk goes on.
+    /// The number of bytes to read next. It grows as the walk continues.
     ahead: usize,
 }
 
 impl Window {
-    /// Where in the window a block is, checked.
-    fn load(&mut self, file: &Spanned, span: Span) -> Result<Range<usize>, Error> {
+    /// The range of a block in the window, read if necessary and checked.
+    fn load(&mut self, file: &SpannedFile, span: Span) -> Result<Range<usize>, Error> {
         let len = span.len as usize;
         let within = |start: u64, held: usize| {
             let at = usize::try_from(span.offset.checked_sub(start)?).ok()?;

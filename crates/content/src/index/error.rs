@@ -1,4 +1,4 @@
-//! What can go wrong with the index, by what its owner can do about it.
+//! Errors of the index, by what its owner can do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,6 @@ impl Error {
     }
 }
 
-/// Why bytes do not decode.
+/// The reason why bytes do not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Malformed(pub(super) &'static str);
+pub(super) struct DecodeFailure(pub(super) &'static str);

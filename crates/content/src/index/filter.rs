@@ -3,7 +3,7 @@
 //! A split-block Bloom filter: a key chooses one block of 32 bytes, one cache line, and sets one bit in each of its
 //! eight words.
 
-use super::error::Malformed;
+use super::error::DecodeFailure;
 use super::key::bits;
 
 const BITS_PER_KEY: u64 = 10;
@@ -25,10 +25,10 @@ impl Filter {
         Filter { blocks: vec![[0; BLOCK]; blocks.min(BLOCKS_MOST) as usize] }
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Filter, Malformed> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Filter, DecodeFailure> {
         match bytes.as_chunks() {
             (blocks, []) => Ok(Filter { blocks: blocks.to_vec() }),
-            _ => Err(Malformed("a filter is not a whole number of blocks")),
+            _ => Err(DecodeFailure("a filter is not a whole number of blocks")),
         }
     }
 

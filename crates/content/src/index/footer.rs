@@ -1,6 +1,6 @@
 //! The end of a run's file: where its other parts are.
 
-use super::error::Malformed;
+use super::error::DecodeFailure;
 use super::key::{KEY_MOST, Key};
 use super::span::Span;
 use crate::fields::Take;
@@ -13,7 +13,7 @@ const VERSION: u32 = 1;
 pub(super) struct Footer {
     pub(super) number: u64,
     pub(super) entries: u64,
-    /// How many of the entries are in the filter.
+    /// The number of entries in the filter.
     pub(super) points: u64,
     pub(super) first: Key,
     pub(super) last: Key,
@@ -43,21 +43,21 @@ impl Footer {
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Footer, Malformed> {
-        let (rest, crc) = bytes.split_last_chunk().ok_or(Malformed("the footer is too short"))?;
+    pub(super) fn decode(bytes: &[u8]) -> Result<Footer, DecodeFailure> {
+        let (rest, crc) = bytes.split_last_chunk().ok_or(DecodeFailure("the footer is too short"))?;
         if u32::from_le_bytes(*crc) != crc32fast::hash(rest) {
-            return Err(Malformed("the footer changed"));
+            return Err(DecodeFailure("the footer changed"));
         }
         let mut take = Take(rest);
         if take.array() != Some(MAGIC) {
-            return Err(Malformed("it is not a run of an index"));
+            return Err(DecodeFailure("it is not a run of an index"));
         }
         if take.u32() != Some(VERSION) {
-            return Err(Malformed("its version is unknown"));
+            return Err(DecodeFailure("its version is unknown"));
         }
-        let footer =
-            Footer::take(&mut take).ok_or(Malformed("the footer ends early or has a key that is not one"))?;
-        take.end().map(|()| footer).ok_or(Malformed("the footer is too long"))
+        let footer = Footer::take(&mut take)
+            .ok_or(DecodeFailure("the footer ends early or has a key that is not one"))?;
+        take.end().map(|()| footer).ok_or(DecodeFailure("the footer is too long"))
     }
 
     /// The fields behind the version.

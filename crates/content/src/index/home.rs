@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::error::Error;
-use super::span::Spanned;
+use super::span::SpannedFile;
 use crate::{Disk, File, Open};
 
 /// The folder of an index.
@@ -40,14 +40,14 @@ impl Home {
     }
 
     /// Opens a file that must be there, because another file names it.
-    pub(super) fn open(&self, name: Name) -> Result<Spanned, Error> {
+    pub(super) fn open(&self, name: Name) -> Result<SpannedFile, Error> {
         let path = self.path(name);
         let file = self.disk.open(&path, Open::Read).map_err(|cause| match cause.kind() {
             std::io::ErrorKind::NotFound => Error::damaged(&path, "it is missing"),
             _ => Error::disk("open", &path, cause),
         })?;
         let len = file.len().map_err(|cause| Error::disk("measure", &path, cause))?;
-        Ok(Spanned { path, file, len })
+        Ok(SpannedFile { path, file, len })
     }
 
     /// Begins a file that gets its name when it is complete.
@@ -116,8 +116,8 @@ impl Draft {
     }
 
     /// The file as it is now, for reading.
-    pub(super) fn read(&self) -> Spanned {
-        Spanned { path: self.home.path(self.name), file: Arc::clone(&self.file), len: self.len }
+    pub(super) fn read(&self) -> SpannedFile {
+        SpannedFile { path: self.home.path(self.name), file: Arc::clone(&self.file), len: self.len }
     }
 }
 

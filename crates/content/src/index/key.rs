@@ -47,13 +47,15 @@ impl Key {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// Which sixteenth of a table's keys this is in, the same for all keys with this one's first two bytes.
+    /// The sixteenth of a table's keys that contains this key. It is the same for all keys with the same first two
+    /// bytes.
     pub(super) fn sixteenth(&self) -> usize {
         usize::from(self.bytes[1] >> 4)
     }
 }
 
-/// Does this key name one thing, so that filters know it? Longer ones are mostly looked for by their beginning.
+/// Whether this key identifies a single item and is therefore in the filters. Longer keys are mostly looked up by
+/// prefix.
 pub(super) fn is_point(key: &[u8]) -> bool {
     key.len() <= POINT_MOST
 }

@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use super::error::{Error, Malformed};
+use super::error::{DecodeFailure, Error};
 use super::home::{Home, Name};
-use super::{Covered, Position};
+use super::{LogCoverage, Position};
 use crate::Wait;
 use crate::fields::Take;
 
@@ -20,14 +20,14 @@ const MANIFEST_MOST: u64 = 96 << 20;
 /// The runs of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Manifest {
-    pub(super) covered: Covered,
+    pub(super) covered: LogCoverage,
     /// Newest first.
-    pub(super) runs: Vec<Listed>,
+    pub(super) runs: Vec<ListedRun>,
 }
 
 /// A run that a manifest names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct ListedRun {
     pub(super) number: u64,
     /// Runs of a lower level are newer; in one level, those with a higher number.
     pub(super) level: u8,
@@ -67,40 +67,40 @@ impl Manifest {
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Manifest, Malformed> {
-        let (rest, crc) = bytes.split_last_chunk().ok_or(Malformed("it is too short"))?;
+    pub(super) fn decode(bytes: &[u8]) -> Result<Manifest, DecodeFailure> {
+        let (rest, crc) = bytes.split_last_chunk().ok_or(DecodeFailure("it is too short"))?;
         if u32::from_le_bytes(*crc) != crc32fast::hash(rest) {
-            return Err(Malformed("it changed"));
+            return Err(DecodeFailure("it changed"));
         }
         let mut take = Take(rest);
         if take.array() != Some(MAGIC) {
-            return Err(Malformed("it is not a manifest"));
+            return Err(DecodeFailure("it is not a manifest"));
         }
         if take.u32() != Some(VERSION) {
-            return Err(Malformed("its version is unknown"));
+            return Err(DecodeFailure("its version is unknown"));
         }
-        let (position, runs) = take_runs(&mut take).ok_or(Malformed("it ends early"))?;
-        if !runs.is_sorted_by(|run: &Listed, next| run.age() < next.age()) {
-            return Err(Malformed("its runs are out of order"));
+        let (position, runs) = take_runs(&mut take).ok_or(DecodeFailure("it ends early"))?;
+        if !runs.is_sorted_by(|run: &ListedRun, next| run.age() < next.age()) {
+            return Err(DecodeFailure("its runs are out of order"));
         }
-        Ok(Manifest { covered: Covered { position, note: take.rest().to_owned() }, runs })
+        Ok(Manifest { covered: LogCoverage { position, note: take.rest().to_owned() }, runs })
     }
 }
 
-/// The log position, and a count with so many runs.
-fn take_runs(take: &mut Take<'_>) -> Option<(Position, Vec<Listed>)> {
+/// The log position, and a count with that many runs.
+fn take_runs(take: &mut Take<'_>) -> Option<(Position, Vec<ListedRun>)> {
     let position = (take.u32()?, take.u64()?);
     let mut runs = Vec::new();
     // The count may be wrong: nothing is allocated ahead for it.
     for _ in 0..take.u32()? {
-        runs.push(Listed::take(take)?);
+        runs.push(ListedRun::take(take)?);
     }
     Some((position, runs))
 }
 
-impl Listed {
-    fn take(take: &mut Take<'_>) -> Option<Listed> {
-        Some(Listed {
+impl ListedRun {
+    fn take(take: &mut Take<'_>) -> Option<ListedRun> {
+        Some(ListedRun {
             level: take.u8()?,
             number: take.u64()?,
             bytes: take.u64()?,

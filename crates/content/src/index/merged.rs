@@ -8,12 +8,12 @@ use super::table::Change;
 /// Entries in key order, each key once.
 pub(super) enum Source {
     Run(Cursor),
-    /// What is left, the next one last.
+    /// The remaining entries, the next one last.
     Memory(Vec<(Key, Change)>),
 }
 
 /// Several sources merged into one.
-pub(super) struct Merged {
+pub(super) struct MergedSources {
     /// Newest first.
     sources: Vec<Source>,
     /// The sources that are not at their end, by their present key and then by age.
@@ -27,10 +27,10 @@ struct Turn {
     source: usize,
 }
 
-impl Merged {
+impl MergedSources {
     /// Sources, newest first, each at an entry.
-    pub(super) fn new(sources: Vec<Source>) -> Merged {
-        let mut merged = Merged { order: Vec::with_capacity(sources.len()), sources };
+    pub(super) fn new(sources: Vec<Source>) -> MergedSources {
+        let mut merged = MergedSources { order: Vec::with_capacity(sources.len()), sources };
         (0..merged.sources.len()).for_each(|source| merged.insert(source));
         merged
     }

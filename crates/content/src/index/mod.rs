@@ -53,7 +53,7 @@ pub(crate) struct Index {
     home: Home,
     state: RwLock<Arc<State>>,
     /// Held while the recent table changes or is frozen.
-    writing: Mutex<Writing>,
+    writing: Mutex<CoveredPositions>,
     work: Mutex<Work>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Index {
 pub(crate) struct Settings {
     /// The recent table is frozen at about this size.
     pub(crate) recent_bytes: usize,
-    /// How many runs of a level are merged into one run of the next, at least 2.
+    /// The number of runs of a level that are merged into one run of the next, at least 2.
     pub(crate) fan_in: usize,
     /// The writer should pause when this many frozen tables wait to be written.
     pub(crate) frozen_most: usize,
@@ -79,7 +79,7 @@ pub(crate) type Position = (u32, u64);
 
 /// The log position up to which the runs cover the log, and the owner's note at that position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Covered {
+pub(crate) struct LogCoverage {
     pub(crate) position: Position,
     pub(crate) note: Vec<u8>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Stats {
 }
 
 /// The log positions up to which the log is covered.
-struct Writing {
+struct CoveredPositions {
     /// By tables and runs.
     applied: Option<Position>,
     /// By frozen tables and runs, without the recent table.
@@ -107,15 +107,15 @@ struct Writing {
 struct State {
     recent: Arc<Table>,
     /// Newest first.
-    frozen: Vec<Arc<Frozen>>,
+    frozen: Vec<Arc<FrozenTable>>,
     /// Newest first.
     runs: Vec<Arc<Run>>,
 }
 
 /// A table that no longer changes.
-struct Frozen {
+struct FrozenTable {
     table: Arc<Table>,
-    covered: Covered,
+    covered: LogCoverage,
 }
 
 impl Index {
@@ -126,7 +126,7 @@ impl Index {
         disk: Arc<dyn Disk>,
         folder: &Path,
         settings: Settings,
-    ) -> Result<(Index, Option<Covered>), Error> {
+    ) -> Result<(Index, Option<LogCoverage>), Error> {
         let home = Home::new(disk, folder)?;
         let names = home.list()?;
         let newest = names.iter().filter_map(Name::manifest).max();
@@ -157,7 +157,7 @@ impl Index {
         used: &[Name],
         settings: Settings,
         runs: Vec<Arc<Run>>,
-        covered: Option<Covered>,
+        covered: Option<LogCoverage>,
     ) -> Index {
         let state = State { recent: Arc::default(), frozen: Vec::new(), runs };
         let position = covered.as_ref().map(|covered| covered.position);
@@ -166,7 +166,7 @@ impl Index {
             settings: Settings { fan_in: settings.fan_in.max(2), ..settings },
             home,
             state: RwLock::new(Arc::new(state)),
-            writing: Mutex::new(Writing { applied: position, frozen: position }),
+            writing: Mutex::new(CoveredPositions { applied: position, frozen: position }),
             work: Mutex::new(Work { last_number, covered, merges: Vec::new() }),
         }
     }
@@ -190,7 +190,7 @@ impl Index {
         }
         writing.applied = Some(position);
         if recent.bytes() >= self.settings.recent_bytes {
-            self.freeze(&mut writing, Covered { position, note: note() });
+            self.freeze(&mut writing, LogCoverage { position, note: note() });
         }
     }
 
@@ -230,7 +230,7 @@ impl Index {
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_frozen = writing.applied == writing.frozen && self.state().recent.len() == 0;
         if let Some(position) = writing.applied.filter(|_| !is_frozen) {
-            self.freeze(&mut writing, Covered { position, note: note() });
+            self.freeze(&mut writing, LogCoverage { position, note: note() });
         }
     }
 
@@ -266,13 +266,13 @@ impl Index {
     }
 
     /// Begins a new recent table.
-    fn freeze(&self, writing: &mut Writing, covered: Covered) {
+    fn freeze(&self, writing: &mut CoveredPositions, covered: LogCoverage) {
         let len = covered.note.len();
         assert!(len <= NOTE_MOST, "a note in the index has at most {NOTE_MOST} bytes, not {len}");
         writing.frozen = Some(covered.position);
         self.change(|state| {
             let mut frozen = state.frozen.clone();
-            frozen.insert(0, Arc::new(Frozen { table: Arc::clone(&state.recent), covered }));
+            frozen.insert(0, Arc::new(FrozenTable { table: Arc::clone(&state.recent), covered }));
             State { recent: Arc::default(), frozen, runs: state.runs.clone() }
         });
     }

@@ -4,21 +4,21 @@
 //! names the leaves, the filter and the footer. Top and filter are held in memory.
 
 use super::block::Block;
-use super::error::{Error, Malformed};
+use super::error::{DecodeFailure, Error};
 use super::filter::Filter;
 use super::footer::Footer;
 use super::home::{Home, Name};
 use super::key::{Key, is_point};
-use super::manifest::Listed;
-use super::span::{Span, Spanned};
+use super::manifest::ListedRun;
+use super::span::{Span, SpannedFile};
 use super::table::Change;
 use super::top::{Leaf, Top};
 use crate::Wait;
 
 /// A run, open to be read.
 pub(super) struct Run {
-    pub(super) listed: Listed,
-    pub(super) file: Spanned,
+    pub(super) listed: ListedRun,
+    pub(super) file: SpannedFile,
     pub(super) footer: Footer,
     pub(super) top: Top,
     filter: Filter,
@@ -26,18 +26,24 @@ pub(super) struct Run {
 
 impl Run {
     /// Opens a run that a manifest lists.
-    pub(super) fn open(home: &Home, listed: &Listed) -> Result<Run, Error> {
+    pub(super) fn open(home: &Home, listed: &ListedRun) -> Result<Run, Error> {
         let file = home.open(Name::Run(listed.number))?;
         Run::load(file, listed)
     }
 
     /// A run that was just written.
-    pub(super) fn written(file: Spanned, listed: Listed, footer: Footer, top: Top, filter: Filter) -> Run {
+    pub(super) fn written(
+        file: SpannedFile,
+        listed: ListedRun,
+        footer: Footer,
+        top: Top,
+        filter: Filter,
+    ) -> Run {
         Run { listed, file, footer, top, filter }
     }
 
     /// Reads the parts of a run that are held in memory, and checks that this is the file that the manifest names.
-    pub(super) fn load(file: Spanned, listed: &Listed) -> Result<Run, Error> {
+    pub(super) fn load(file: SpannedFile, listed: &ListedRun) -> Result<Run, Error> {
         if file.len != listed.bytes {
             return Err(file.damaged(format!("it has {} bytes, not {}", file.len, listed.bytes)));
         }
@@ -85,7 +91,7 @@ impl Run {
 }
 
 /// The block of a leaf that has the key if any does.
-fn choose(leaf: &[u8], key: &Key) -> Result<Option<Span>, Malformed> {
+fn choose(leaf: &[u8], key: &Key) -> Result<Option<Span>, DecodeFailure> {
     let leaf = Leaf::parse(leaf)?;
     let Some(number) = leaf.find(key.as_bytes())? else { return Ok(None) };
     Ok(Some(leaf.child(number)?.1))
@@ -94,8 +100,8 @@ fn choose(leaf: &[u8], key: &Key) -> Result<Option<Span>, Malformed> {
 /// The block that a lookup read last in a run: if keys are looked up in order, the next key is often in it too.
 #[derive(Default)]
 pub(super) struct Near {
-    leaf: Loaded,
-    block: Loaded,
+    leaf: LoadedSpan,
+    block: LoadedSpan,
 }
 
 impl Near {
@@ -106,13 +112,13 @@ impl Near {
 }
 
 #[derive(Default)]
-struct Loaded {
+struct LoadedSpan {
     span: Option<Span>,
     bytes: Vec<u8>,
 }
 
-impl Loaded {
-    fn load(&mut self, file: &Spanned, span: Span, wait: Wait) -> Result<&[u8], Error> {
+impl LoadedSpan {
+    fn load(&mut self, file: &SpannedFile, span: Span, wait: Wait) -> Result<&[u8], Error> {
         if self.span != Some(span) {
             self.span = None;
             file.read(span, wait, &mut self.bytes)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::cursor::Cursor;
 use super::error::Error;
 use super::key::Key;
-use super::merged::{Merged, Source};
+use super::merged::{MergedSources, Source};
 use super::run::Run;
 use super::table::Change;
 
@@ -15,11 +15,11 @@ use super::table::Change;
 pub(crate) struct Scan {
     prefix: Vec<u8>,
     /// `None` at the end and after an error.
-    merged: Option<Merged>,
+    merged: Option<MergedSources>,
 }
 
 /// A key and its value.
-type Found = (Key, Box<[u8]>);
+type ScanEntry = (Key, Box<[u8]>);
 
 /// The first possible key that starts with `prefix` and is behind `after`. A prefix may be empty; one that is longer
 /// than any key has none, and its scan ends at once.
@@ -47,11 +47,11 @@ impl Scan {
         for run in runs {
             sources.extend(Cursor::new(Arc::clone(run), from)?.map(Source::Run));
         }
-        Ok(Scan { prefix: prefix.to_owned(), merged: Some(Merged::new(sources)) })
+        Ok(Scan { prefix: prefix.to_owned(), merged: Some(MergedSources::new(sources)) })
     }
 
     /// The next entry that is not deleted.
-    fn advance(merged: &mut Merged, prefix: &[u8]) -> Result<Option<Found>, Error> {
+    fn advance(merged: &mut MergedSources, prefix: &[u8]) -> Result<Option<ScanEntry>, Error> {
         while let Some((key, value)) = merged.entry().filter(|(key, _)| key.starts_with(prefix)) {
             let found = Key::new(key).zip(value.map(Box::from));
             merged.step()?;
@@ -64,7 +64,7 @@ impl Scan {
 }
 
 impl Iterator for Scan {
-    type Item = Result<Found, Error>;
+    type Item = Result<ScanEntry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = Scan::advance(self.merged.as_mut()?, &self.prefix);

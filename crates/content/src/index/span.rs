@@ -1,15 +1,14 @@
 //! Parts of a file, each named with its checksum by the part above it: a manifest names footers, a footer the top, the
-//! top leaves, a leaf blocks. So whoever reads a part
-//! finds out if it was damaged, moved or exchanged.
+//! top leaves, a leaf blocks. So the reader of a part detects if it was damaged, moved or exchanged.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::error::{Error, Malformed};
+use super::error::{DecodeFailure, Error};
 use crate::fields::Take;
 use crate::{File, Wait};
 
-/// Where a part is, and the checksum of its bytes.
+/// The position of a part, and the checksum of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) offset: u64,
@@ -37,22 +36,22 @@ impl Span {
         Some(Span { offset: take.u64()?, len: take.u32()?, crc: take.u32()? })
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Span, Malformed> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Span, DecodeFailure> {
         let mut take = Take(bytes);
         let span = Span::take(&mut take);
-        span.filter(|_| take.end().is_some()).ok_or(Malformed("a span is not 16 bytes long"))
+        span.filter(|_| take.end().is_some()).ok_or(DecodeFailure("a span is not 16 bytes long"))
     }
 }
 
 /// A file that is read in spans.
 #[derive(Clone, Debug)]
-pub(super) struct Spanned {
+pub(super) struct SpannedFile {
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn File>,
     pub(super) len: u64,
 }
 
-impl Spanned {
+impl SpannedFile {
     /// Reads the bytes of a span and checks them.
     pub(super) fn read(&self, span: Span, wait: Wait, into: &mut Vec<u8>) -> Result<(), Error> {
         self.read_raw(span.offset, span.len as usize, wait, into)?;
@@ -90,7 +89,7 @@ impl Spanned {
     }
 
     /// The error for bytes of this file that do not decode.
-    pub(super) fn malformed(&self) -> impl Fn(Malformed) -> Error + use<'_> {
-        |Malformed(what)| self.damaged(what)
+    pub(super) fn malformed(&self) -> impl Fn(DecodeFailure) -> Error + use<'_> {
+        |DecodeFailure(what)| self.damaged(what)
     }
 }

@@ -67,7 +67,7 @@ impl Table {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many of its keys a filter must hold.
+    /// The number of its keys that a filter must hold.
     pub(super) fn points(&self) -> usize {
         self.points.load(Ordering::Relaxed)
     }

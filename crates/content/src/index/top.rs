@@ -2,7 +2,7 @@
 //! of blocks of entries, so one step from here to a leaf and one from the leaf to the entries finds any key.
 
 use super::block::Block;
-use super::error::Malformed;
+use super::error::DecodeFailure;
 use super::key::Key;
 use super::span::Span;
 use crate::fields::Take;
@@ -45,13 +45,14 @@ impl Top {
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Top, Malformed> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Top, DecodeFailure> {
         let mut top = Top::default();
         let mut take = Take(bytes);
         while !take.0.is_empty() {
-            let (first, leaf) = take_leaf(&mut take).ok_or(Malformed("a leaf's key or span is not whole"))?;
+            let (first, leaf) =
+                take_leaf(&mut take).ok_or(DecodeFailure("a leaf's key or span is not whole"))?;
             if top.leaves.last().is_some_and(|(before, _)| *before >= first) {
-                return Err(Malformed("the leaves are out of order"));
+                return Err(DecodeFailure("the leaves are out of order"));
             }
             top.add(first, leaf);
         }
@@ -59,7 +60,7 @@ impl Top {
     }
 }
 
-/// A length, so many bytes of a key, and a span.
+/// A length, a key of that many bytes, and a span.
 fn take_leaf(take: &mut Take<'_>) -> Option<(Key, Span)> {
     let len = take.u8()?;
     Some((Key::new(take.bytes(usize::from(len))?)?, Span::take(take)?))
@@ -69,7 +70,7 @@ fn take_leaf(take: &mut Take<'_>) -> Option<(Key, Span)> {
 pub(super) struct Leaf<'a>(Block<'a>);
 
 impl<'a> Leaf<'a> {
-    pub(super) fn parse(bytes: &'a [u8]) -> Result<Leaf<'a>, Malformed> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Leaf<'a>, DecodeFailure> {
         Ok(Leaf(Block::parse(bytes)?))
     }
 
@@ -78,19 +79,19 @@ impl<'a> Leaf<'a> {
     }
 
     /// A block's first key and its span.
-    pub(super) fn child(&self, number: usize) -> Result<(&'a [u8], Span), Malformed> {
+    pub(super) fn child(&self, number: usize) -> Result<(&'a [u8], Span), DecodeFailure> {
         let (first, span) = self.0.entry(number)?;
         Ok((first, Span::decode(span.unwrap_or_default())?))
     }
 
     /// The number of the block that has the key if any does; none when the key is before all of them.
-    pub(super) fn find(&self, key: &[u8]) -> Result<Option<usize>, Malformed> {
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<usize>, DecodeFailure> {
         let below = self.0.below(key)?;
         let is_first = below < self.count() && self.0.entry(below)?.0 == key;
         Ok(if is_first { Some(below) } else { below.checked_sub(1) })
     }
 
-    pub(super) fn check(&self) -> Result<(), Malformed> {
+    pub(super) fn check(&self) -> Result<(), DecodeFailure> {
         self.0.check()?;
         (0..self.count()).try_for_each(|number| self.child(number).map(|_| ()))
     }

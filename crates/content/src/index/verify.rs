@@ -2,7 +2,7 @@
 
 use super::Index;
 use super::block::Block;
-use super::error::{Error, Malformed};
+use super::error::{DecodeFailure, Error};
 use super::key::{Key, is_point};
 use super::run::Run;
 use super::span::Span;
@@ -69,19 +69,19 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn entries(&mut self, first: &[u8], bytes: &[u8]) -> Result<(), Malformed> {
+    fn entries(&mut self, first: &[u8], bytes: &[u8]) -> Result<(), DecodeFailure> {
         let block = Block::parse(bytes)?;
         block.check()?;
         if block.entry(0)?.0 != first {
-            return Err(Malformed("a block begins with another key than its leaf says"));
+            return Err(DecodeFailure("a block begins with another key than its leaf says"));
         }
         if self.before.is_some_and(|before| before.as_bytes() >= first) {
-            return Err(Malformed("the blocks are out of order"));
+            return Err(DecodeFailure("the blocks are out of order"));
         }
         for number in 0..block.count() {
-            let key = Key::new(block.entry(number)?.0).ok_or(Malformed("a key is empty"))?;
+            let key = Key::new(block.entry(number)?.0).ok_or(DecodeFailure("a key is empty"))?;
             if !self.run.may_have(&key) {
-                return Err(Malformed("the filter does not know a key"));
+                return Err(DecodeFailure("the filter does not know a key"));
             }
             self.before = Some(key);
             self.entries += 1;

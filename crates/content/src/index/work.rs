@@ -6,12 +6,13 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use super::cursor::Cursor;
 use super::home::{Draft, Name};
 use super::manifest::Manifest;
-use super::merged::{Merged, Source};
+use super::merged::{MergedSources, Source};
 use super::run::Run;
 use super::writer::Writer;
-use super::{Covered, Error, Frozen, Index, State};
+use super::{Error, FrozenTable, Index, LogCoverage, State};
 
-/// How much of a merge one piece of work does: a table that is frozen meanwhile waits no longer than this.
+/// The part of a merge done per piece of work, in bytes. A table that is frozen in the meantime waits no longer than
+/// this.
 const SLICE: usize = 8 << 20;
 
 /// The writer should pause when a level has this many times the runs of one merge.
@@ -22,7 +23,7 @@ pub(super) struct Work {
     /// The highest number of any file so far.
     pub(super) last_number: u64,
     /// The last manifest.
-    pub(super) covered: Option<Covered>,
+    pub(super) covered: Option<LogCoverage>,
     /// At most one per level.
     pub(super) merges: Vec<Merge>,
 }
@@ -31,7 +32,7 @@ pub(super) struct Work {
 pub(super) struct Merge {
     /// Some runs of one level, newest first.
     inputs: Vec<Arc<Run>>,
-    merged: Merged,
+    merged: MergedSources,
     output: Writer,
     /// No run is older than the inputs, so deletions need not be kept.
     is_oldest: bool,
@@ -65,7 +66,7 @@ impl Index {
         Ok(self.should_work())
     }
 
-    /// How many frozen tables wait to be written.
+    /// The number of frozen tables that wait to be written.
     pub(crate) fn frozen(&self) -> usize {
         self.state().frozen.len()
     }
@@ -103,7 +104,7 @@ impl Index {
         Some(&runs[runs.len() - self.settings.fan_in..])
     }
 
-    fn write_table(&self, work: &mut Work, frozen: &Arc<Frozen>) -> Result<(), Error> {
+    fn write_table(&self, work: &mut Work, frozen: &Arc<FrozenTable>) -> Result<(), Error> {
         let mut output = Writer::create(&self.home, work.next_number(), 0, frozen.table.points() as u64)?;
         frozen.table.in_order(|key, change| output.add(key.as_bytes(), change.as_deref()))?;
         let fresh = output.finish()?;
@@ -134,7 +135,7 @@ impl Index {
         let points = inputs.iter().map(|run| run.footer.points).sum();
         Ok(Merge {
             inputs: inputs.to_vec(),
-            merged: Merged::new(sources),
+            merged: MergedSources::new(sources),
             output: Writer::create(&self.home, work.next_number(), level.saturating_add(1), points)?,
             is_oldest: state.runs.iter().all(|run| run.listed.level <= level),
         })
@@ -188,7 +189,7 @@ impl Index {
 
 /// A new run, and what it replaces: a frozen table or the inputs of a merge. There is no run if these held no entry.
 struct Replacement<'a> {
-    frozen: Option<&'a Arc<Frozen>>,
+    frozen: Option<&'a Arc<FrozenTable>>,
     inputs: &'a [Arc<Run>],
     fresh: Option<(Run, Draft)>,
 }

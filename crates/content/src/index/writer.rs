@@ -6,12 +6,12 @@ use super::filter::Filter;
 use super::footer::Footer;
 use super::home::{Draft, Home, Name};
 use super::key::{Key, is_point};
-use super::manifest::Listed;
+use super::manifest::ListedRun;
 use super::run::Run;
 use super::span::Span;
 use super::top::{LEAF_MOST, Top};
 
-/// How much is written at once.
+/// The number of bytes written at once.
 const PIECE: usize = 256 << 10;
 
 /// A run that is being written.
@@ -89,7 +89,7 @@ impl Writer {
         let bytes = self.end + footer_bytes.len() as u64;
         let footer_crc =
             u32::from_le_bytes(*footer_bytes.last_chunk().expect("a footer ends with its checksum"));
-        let listed = Listed { number, level: self.level, bytes, entries, footer_crc };
+        let listed = ListedRun { number, level: self.level, bytes, entries, footer_crc };
         let run = Run::written(self.draft.read(), listed, footer, self.top, self.filter);
         Ok(Some((run, self.draft)))
     }

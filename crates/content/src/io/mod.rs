@@ -1,6 +1,6 @@
 //! A thread pool for work that waits for the disk, so that it never blocks an async worker.
 //!
-//! A caller awaits a place in the queue, starts work from it and awaits the answer, on whatever executor it runs.
+//! A caller awaits a place in the queue, starts work from it and awaits the answer, on any executor.
 
 #[cfg(test)]
 mod tests;
@@ -22,9 +22,9 @@ pub(crate) struct Pool {
     shared: Arc<Shared>,
 }
 
-/// Why work gave no answer.
+/// The reason why work returned no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Lost {
+pub(crate) enum JobFailure {
     #[error("work on the disk panicked: {0}")]
     Panicked(String),
     #[error("the store's threads have ended")]
@@ -43,13 +43,13 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Job<T: Send + 'static> {
     shared: Arc<Shared>,
-    answer: oneshot::Receiver<Result<T, Lost>>,
+    answer: oneshot::Receiver<Result<T, JobFailure>>,
 }
 
 /// A value between two pieces of work. It is dropped on one of the pool's threads, because its drop waits for the
 /// disk.
 #[derive(Debug)]
-pub(crate) struct Parked<T: Send + 'static> {
+pub(crate) struct ParkedValue<T: Send + 'static> {
     shared: Arc<Shared>,
     value: Option<T>,
 }
@@ -78,7 +78,7 @@ struct Task {
 }
 
 impl Pool {
-    /// How many tasks may wait for a thread; callers with more wait for a place.
+    /// The number of tasks that may wait for a thread. Further callers wait for a place.
     const PLACES: usize = 64;
 
     pub(crate) fn new(max_threads: usize) -> Pool {
@@ -92,14 +92,14 @@ impl Pool {
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Lost> {
+    ) -> Result<T, JobFailure> {
         self.place().await?.start(work).await
     }
 
     /// Waits for a place in the queue.
-    pub(crate) async fn place(&self) -> Result<Place, Lost> {
+    pub(crate) async fn place(&self) -> Result<Place, JobFailure> {
         let permit = Arc::clone(&self.shared.places).acquire_owned().await;
-        let permit = permit.map_err(|_| Lost::Closed)?;
+        let permit = permit.map_err(|_| JobFailure::Closed)?;
         Ok(Place { shared: Arc::clone(&self.shared), permit })
     }
 
@@ -110,8 +110,8 @@ impl Pool {
     }
 
     /// Keeps `value` until it is taken, or drops it on one of the threads.
-    pub(crate) fn park<T: Send + 'static>(&self, value: T) -> Parked<T> {
-        Parked { shared: Arc::clone(&self.shared), value: Some(value) }
+    pub(crate) fn park<T: Send + 'static>(&self, value: T) -> ParkedValue<T> {
+        ParkedValue { shared: Arc::clone(&self.shared), value: Some(value) }
     }
 }
 
@@ -141,12 +141,12 @@ impl Drop for Pool {
 impl Place {
     /// Queues `work`.
     pub(crate) fn start<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Job<T> {
-        let (sender, answer) = oneshot::channel::<Result<T, Lost>>();
+        let (sender, answer) = oneshot::channel::<Result<T, JobFailure>>();
         let run = move || {
             if !sender.is_closed() {
                 let done = catch_unwind(AssertUnwindSafe(work));
                 // If no caller waits any more, the answer is dropped here.
-                let _ = sender.send(done.map_err(|panic| Lost::Panicked(panic_message(&*panic))));
+                let _ = sender.send(done.map_err(|panic| JobFailure::Panicked(panic_message(&*panic))));
             }
         };
         self.shared.push(Task { run: Box::new(run), permit: Some(self.permit) });
@@ -155,11 +155,11 @@ impl Place {
 }
 
 impl<T: Send + 'static> Future for Job<T> {
-    type Output = Result<T, Lost>;
+    type Output = Result<T, JobFailure>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(Pin::new(&mut self.answer).poll(context));
-        Poll::Ready(answer.unwrap_or(Err(Lost::Closed)))
+        Poll::Ready(answer.unwrap_or(Err(JobFailure::Closed)))
     }
 }
 
@@ -172,7 +172,7 @@ impl<T: Send + 'static> Drop for Job<T> {
     }
 }
 
-impl<T: Send + 'static> Parked<T> {
+impl<T: Send + 'static> ParkedValue<T> {
     pub(crate) fn get(&self) -> &T {
         self.value.as_ref().expect("a parked value is there until it is taken")
     }
@@ -182,7 +182,7 @@ impl<T: Send + 'static> Parked<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Parked<T> {
+impl<T: Send + 'static> Drop for ParkedValue<T> {
     fn drop(&mut self) {
         if let Some(value) = self.value.take() {
             self.shared.discard(value);

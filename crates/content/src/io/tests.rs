@@ -3,9 +3,9 @@ use std::sync::mpsc;
 use super::*;
 
 /// Says when it is dropped, and on which thread.
-struct Told(mpsc::Sender<String>);
+struct DropNotice(mpsc::Sender<String>);
 
-impl Drop for Told {
+impl Drop for DropNotice {
     fn drop(&mut self) {
         let name = thread::current().name().unwrap_or_default().to_owned();
         let _ = self.0.send(name);
@@ -35,8 +35,8 @@ async fn work_is_answered_from_a_named_thread() {
 #[tokio::test]
 async fn a_panic_is_an_answer_and_costs_no_thread() {
     let pool = Pool::new(1);
-    let answer: Result<(), Lost> = pool.run(|| panic!("no such sector")).await;
-    assert_eq!(answer, Err(Lost::Panicked("no such sector".to_owned())));
+    let answer: Result<(), JobFailure> = pool.run(|| panic!("no such sector")).await;
+    assert_eq!(answer, Err(JobFailure::Panicked("no such sector".to_owned())));
     assert_eq!(pool.run(|| 7).await, Ok(7));
 }
 
@@ -44,7 +44,7 @@ async fn a_panic_is_an_answer_and_costs_no_thread() {
 async fn work_nobody_waits_for_is_skipped_and_dropped_on_a_thread() {
     let (pool, release, job) = busy().await;
     let (sender, dropped) = mpsc::channel();
-    let told = Told(sender.clone());
+    let told = DropNotice(sender.clone());
     let ran = sender;
     drop(pool.place().await.unwrap().start(move || {
         ran.send("ran".to_owned()).unwrap();
@@ -60,7 +60,7 @@ async fn work_nobody_waits_for_is_skipped_and_dropped_on_a_thread() {
 async fn an_answer_nobody_takes_is_dropped_on_a_thread() {
     let pool = Pool::new(1);
     let (sender, dropped) = mpsc::channel();
-    let job = pool.place().await.unwrap().start(move || Told(sender));
+    let job = pool.place().await.unwrap().start(move || DropNotice(sender));
     // With one thread, what was asked later is answered later.
     pool.run(|| ()).await.unwrap();
     drop(job);
@@ -71,7 +71,7 @@ async fn an_answer_nobody_takes_is_dropped_on_a_thread() {
 async fn a_parked_value_is_taken_or_dropped_on_a_thread() {
     let pool = Pool::new(1);
     let (sender, dropped) = mpsc::channel();
-    let parked = pool.park(Told(sender));
+    let parked = pool.park(DropNotice(sender));
     let parked = pool.park(parked.take());
     assert!(dropped.try_recv().is_err());
     drop(parked);
@@ -101,7 +101,7 @@ async fn a_dropped_pool_abandons_what_has_not_begun() {
         drop(pool);
         closing.send(()).unwrap();
     });
-    assert_eq!(queued.await, Err(Lost::Closed));
+    assert_eq!(queued.await, Err(JobFailure::Closed));
     assert!(closed.try_recv().is_err(), "the pool waits for what has begun");
     drop(release);
     owner.unwrap().join().unwrap();

@@ -28,7 +28,7 @@ struct Tail {
 /// Zeros are written ahead in segments that are at least this long: a short one may get no more records.
 const PREPARE_FROM: u64 = 256 << 10;
 
-/// How many zeros are written ahead of the end, and at how few left more are written.
+/// The number of zeros written ahead of the end, and the remaining number at which more are written.
 const PREPARE_BYTES: u64 = 2 << 20;
 const PREPARE_AT: u64 = 512 << 10;
 
@@ -68,7 +68,7 @@ impl Append {
         Append { segments, segment_bytes, next, tail: None }
     }
 
-    /// Where the next record goes.
+    /// The position of the next record.
     pub(crate) fn end(&self) -> Position {
         match &self.tail {
             Some(tail) => Position { segment: tail.segment, offset: tail.end },
@@ -76,7 +76,7 @@ impl Append {
         }
     }
 
-    /// Where a batch of about so many bytes goes: behind the last one, or into a new segment.
+    /// The position of a batch of about `batch` bytes: after the last one, or in a new segment.
     pub(crate) fn next(&self, batch: u64) -> Position {
         match &self.tail {
             Some(tail) if tail.end + batch <= self.segment_bytes || tail.end == FRONT as u64 => {

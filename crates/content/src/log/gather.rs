@@ -3,8 +3,8 @@
 //! The callers of one batch get their answers together, so their next requests arrive together. A writer that starts
 //! with the first of them splits the callers into two groups that take turns, each with half of the batch it could
 //! have. So the writer waits for as many requests as the last batch had, while more keep arriving. A single caller
-//! never waits. The writer waits for at most [`WAIT_FOR_MOST`] requests: the cost of one sync is small when so many
-//! share it, and other callers prepare their requests while it runs.
+//! never waits. The writer waits for at most [`WAIT_FOR_MOST`] requests: when that many share one sync, its cost per
+//! request is small, and other callers prepare their requests while it runs.
 //!
 //! A deferred request has no caller that waits for the answer. It stays in the queue for up to [`DEFER`], so that the
 //! writer does not wake up for each one.
@@ -12,16 +12,16 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long the writer waits for the next request.
+/// The time that the writer waits for the next request.
 const NEXT_REQUEST_WAIT: Duration = Duration::from_micros(100);
 
 /// The writer does not wait for a larger batch than this.
 const WAIT_FOR_MOST: usize = 256;
 
-/// How many times the writer waits for one batch.
+/// The maximum number of waits per batch.
 const WAITS_MOST: u32 = 100;
 
-/// How long deferred requests stay in the queue, and how many of them.
+/// The time that deferred requests stay in the queue, and the number of them that ends the wait.
 const DEFER: Duration = Duration::from_millis(1);
 const DEFERRED_MOST: usize = 4096;
 
@@ -36,7 +36,7 @@ pub(crate) struct Gather<T> {
 #[derive(Debug)]
 struct State<T> {
     waiting: Vec<T>,
-    /// How many of them have a caller that waits.
+    /// The number of requests with a waiting caller.
     urgent: usize,
     /// The writer wakes up at this many urgent requests, or at this many of both kinds.
     wanted: usize,

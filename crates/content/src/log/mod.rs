@@ -1,5 +1,5 @@
-//! The log: segments of records, appended in batches. It holds everything but the bytes of large blobs; whatever
-//! differs from it is rebuilt from it.
+//! The log: segments of records, appended in batches. It holds everything but the bytes of large blobs. All other files
+//! are rebuilt from it if they differ.
 
 mod record;
 mod segment;
@@ -9,7 +9,7 @@ mod gather;
 pub(crate) use append::Append;
 pub(crate) use gather::Gather;
 pub(crate) use record::{
-    BODY_MOST, Fact, HEADER, Header, Record, Removed, Salt, What, give_cost, give_history, take_cost,
+    BODY_MOST, Fact, HEADER, Header, ItemRemoval, Record, Salt, What, give_cost, give_history, take_cost,
     take_history,
 };
 pub(crate) use segment::{Damage, FRONT, Place, Position, Segments, path as segment_path};

@@ -86,13 +86,13 @@ pub(crate) enum Fact {
     },
     Remove {
         why: RemovalReason,
-        items: Vec<Removed>,
+        items: Vec<ItemRemoval>,
     },
 }
 
 /// One removed item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Removed {
+pub(crate) struct ItemRemoval {
     pub address: Address,
     pub what: What,
     /// Inputs that nothing under this address reads any more: their edges go too.
@@ -297,7 +297,7 @@ impl Fact {
     }
 }
 
-fn take_removed(take: &mut Take<'_>) -> Option<Vec<Removed>> {
+fn take_removed(take: &mut Take<'_>) -> Option<Vec<ItemRemoval>> {
     let mut items = Vec::new();
     while !take.0.is_empty() {
         let address = take.address()?;
@@ -307,12 +307,12 @@ fn take_removed(take: &mut Take<'_>) -> Option<Vec<Removed>> {
             2 => What::Memo(take.address()?),
             _ => return None,
         };
-        items.push(Removed { address, what, edges: take.addresses()? });
+        items.push(ItemRemoval { address, what, edges: take.addresses()? });
     }
     Some(items)
 }
 
-fn give_removed(out: &mut Vec<u8>, item: &Removed) {
+fn give_removed(out: &mut Vec<u8>, item: &ItemRemoval) {
     out.give_address(&item.address);
     match &item.what {
         What::Blob => out.give(&[0]),

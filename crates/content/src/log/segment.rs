@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::record::{HEADER, Header, MAGIC, Record, Salt};
 use crate::{Disk, Error, File, Open, Wait};
 
-/// How a segment begins: magic, format, number, checksum.
+/// The length of a segment's header: magic, format, number, checksum.
 pub(crate) const FRONT: usize = 20;
 
 const FRONT_MAGIC: &[u8; 8] = b"anablog\n";
@@ -19,7 +19,7 @@ const FRONT_MAGIC: &[u8; 8] = b"anablog\n";
 const FOLDER: &str = "log";
 const QUARANTINE: &str = "quarantine";
 
-/// Where a record is.
+/// The position and length of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub segment: u32,
@@ -34,7 +34,7 @@ impl Place {
         (self.segment, self.offset) == (other.segment, other.offset)
     }
 
-    /// Where the record behind it begins.
+    /// The position right after the record.
     pub(crate) fn end(self) -> Position {
         Position { segment: self.segment, offset: u64::from(self.offset) + u64::from(self.len) }
     }
@@ -67,7 +67,7 @@ pub(crate) struct Segments {
     disk: Arc<dyn Disk>,
     salt: Salt,
     open: RwLock<OpenFiles>,
-    /// Set when the log's state on the disk is no longer known; nothing is written after that.
+    /// Set when the log's state on the disk is no longer known. Nothing is written after that.
     broken: OnceLock<Error>,
     /// Held during a sync. The system reports a failed write to one sync only: a second one at the same time would
     /// take it for success.
@@ -77,7 +77,8 @@ pub(crate) struct Segments {
 #[derive(Debug, Default)]
 struct OpenFiles {
     files: BTreeMap<u32, Arc<dyn File>>,
-    /// How many files left the log. A reader that opened a file while this changed may have opened one that left.
+    /// The number of files removed from the log. A reader that opened a file while this changed may have opened a
+    /// removed one.
     left: u64,
 }
 
@@ -140,8 +141,8 @@ impl Segments {
         Ok(file)
     }
 
-    /// Writes a segment anew with only these ranges of it, and returns its new length. After that it is durable, even
-    /// if a sync failed before and the system holds bytes that it will never write.
+    /// Rewrites a segment with only these ranges of it, and returns its new length. The result is durable, even if a
+    /// sync failed before and the system holds bytes that it will never write.
     pub(crate) fn rewrite(&self, segment: u32, ranges: &[Range<u64>]) -> Result<u64, Error> {
         let (path, new) = (path(segment), path(segment).with_extension("new"));
         let failed = |cause| Error::disk("rewrite", &path, cause);
@@ -337,11 +338,11 @@ struct Window {
     bytes: Vec<u8>,
 }
 
-/// How much a window reads at once.
+/// The number of bytes that a window reads at once.
 const STRIDE: usize = 1 << 20;
 
 impl Window {
-    /// `count` bytes at an offset; nothing if the file ends before.
+    /// `count` bytes at an offset; `None` if the file ends before.
     fn at(&mut self, offset: u64, count: usize) -> io::Result<Option<&[u8]>> {
         if offset + count as u64 > self.end {
             return Ok(None);
@@ -382,9 +383,9 @@ impl Window {
         Ok(true)
     }
 
-    /// Where the next record may be, behind a damaged one. If only its body is damaged, its header says where it ends:
-    /// a search of the body could find records in it, of a blob that is a copy of a segment. The header is believed if
-    /// another record follows there, or nothing.
+    /// The next position to try after a damaged record. If only the body is damaged, the header still has the record's
+    /// length. Skipping the body matters: it may be a blob that is a copy of a segment, and a search would find records
+    /// in it. The header is trusted if another record follows, or nothing.
     fn after_damage(&mut self, salt: Salt, offset: u64) -> io::Result<u64> {
         if let Some(header) = self.header(salt, offset)? {
             let end = offset + (HEADER + header.len) as u64;

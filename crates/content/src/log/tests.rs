@@ -30,8 +30,11 @@ fn fact() -> impl Strategy<Value = Fact> {
     let named = (any::<u64>(), prop::option::of(address()))
         .prop_map(|(at, address)| NameChange { at: Time(at), address });
     let what = prop_oneof![Just(What::Blob), Just(What::Derivation), address().prop_map(What::Memo)];
-    let removed =
-        (address(), what, addresses()).prop_map(|(address, what, edges)| Removed { address, what, edges });
+    let removed = (address(), what, addresses()).prop_map(|(address, what, edges)| ItemRemoval {
+        address,
+        what,
+        edges,
+    });
     let why = prop::sample::select(RemovalReason::ALL.to_vec());
     let cost = (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(cpu, tokens, micros)| Cost {
         cpu: std::time::Duration::from_nanos(cpu),

@@ -1,14 +1,14 @@
 //! Decides which records of a batch are written: against the index as it will be ([`super::overlay`]), not as it is.
 
-use super::commit::{Answer, Doomed, Followup, Group, When, Writer};
-use super::derived::Derived;
+use super::commit::{Answer, DoomedItem, Followup, Group, When, Writer};
+use super::derived::DerivedValue;
 use super::overlay::removed_key;
 use super::tables::{
     AliasRow, Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, Table, name_key,
 };
 use crate::facts::{Class, Memo, RemovalReason, Time};
 use crate::index::Key;
-use crate::log::{Fact, Place, Record, Removed, What};
+use crate::log::{Fact, ItemRemoval, Place, Record, What};
 use crate::{Address, Error};
 
 /// A record of removals is full at this many bytes: far below the limit of a record, even with one more item.
@@ -17,7 +17,7 @@ const REMOVED_MOST: usize = 4 << 20;
 /// The most bytes of an item in such a record, without its edges.
 const ITEM_MOST: usize = 80;
 
-/// The decision about a record that a caller asked for.
+/// The decision about a record that a caller wants to write.
 enum Admission {
     /// Write it.
     Write,
@@ -132,7 +132,7 @@ impl Writer {
 
     /// Adds a value to the batch before the memo that leads to it, so that a log cut off between the two never holds a
     /// memo without its value.
-    pub(super) fn admit_derived(&mut self, derived: &mut Derived) -> Result<Answer, Error> {
+    pub(super) fn admit_derived(&mut self, derived: &mut DerivedValue) -> Result<Answer, Error> {
         self.admit(&mut derived.blob, derived.crc)?;
         self.admit(&mut derived.memo, None)
     }
@@ -204,7 +204,7 @@ impl Writer {
     pub(super) fn admit_removal(&mut self, why: RemovalReason, groups: Vec<Group>) -> Result<Answer, Error> {
         // Every fallible step comes first: an item that is announced to the guard as leaving must leave.
         for doomed in groups.iter().flatten() {
-            let Removed { address, what, .. } = doomed.removed;
+            let ItemRemoval { address, what, .. } = doomed.removed;
             self.overlay.prepare_removal(&self.core.catalogue, what, &address)?;
         }
         let at: Time = (self.core.config.clock)();
@@ -222,7 +222,7 @@ impl Writer {
                 continue;
             }
             named.extend(keys());
-            for Doomed { removed: item, .. } in group {
+            for DoomedItem { removed: item, .. } in group {
                 removed.push((item.address, item.what));
                 size += ITEM_MOST + item.edges.len() * 32;
                 items.push(item);
@@ -239,8 +239,8 @@ impl Writer {
     }
 
     /// Whether an item is still as it was when it was chosen for removal.
-    fn is_still(&mut self, doomed: &Doomed) -> bool {
-        let Removed { address, what, .. } = doomed.removed;
+    fn is_still(&mut self, doomed: &DoomedItem) -> bool {
+        let ItemRemoval { address, what, .. } = doomed.removed;
         let key = removed_key(what, &address);
         let is_changed = self.overlay.is_changed(&key);
         // The caller has loaded the row, so this does not read the disk.

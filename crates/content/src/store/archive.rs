@@ -12,7 +12,7 @@ use super::roots::is_reserved;
 use super::tables::Home;
 use super::{Core, Store};
 use crate::facts::{Class, NameChange};
-use crate::files::{Name, Reading};
+use crate::files::{BlobReader, Name};
 use crate::log::{Fact, Record, Salt};
 use crate::{Address, Derivation, Error, Wait};
 
@@ -26,7 +26,7 @@ pub(super) const SALT: Salt = Salt(0);
 /// The result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Exported {
+pub struct ExportReport {
     /// Blobs.
     pub blobs: u64,
     /// Derivations.
@@ -48,7 +48,7 @@ impl Store {
         &self,
         addresses: &[Address],
         to: impl Write + Send + 'static,
-    ) -> Result<Exported, Error> {
+    ) -> Result<ExportReport, Error> {
         let addresses = addresses.to_vec();
         let result = self.in_turn(
             |turns| &turns.archiving,
@@ -60,7 +60,7 @@ impl Store {
                     to,
                     seen: HashSet::new(),
                     written: HashSet::new(),
-                    exported: Exported::default(),
+                    exported: ExportReport::default(),
                 }
                 .run(addresses)
             },
@@ -76,11 +76,11 @@ struct Export<'a, W: Write> {
     seen: HashSet<Address>,
     /// Blobs that are in the archive.
     written: HashSet<Address>,
-    exported: Exported,
+    exported: ExportReport,
 }
 
 impl<W: Write> Export<'_, W> {
-    fn run(mut self, addresses: Vec<Address>) -> Result<Exported, Error> {
+    fn run(mut self, addresses: Vec<Address>) -> Result<ExportReport, Error> {
         self.give(FRONT)?;
         let mut stack = addresses;
         stack.reverse();
@@ -90,7 +90,7 @@ impl<W: Write> Export<'_, W> {
             }
         }
         self.names()?;
-        let Exported { blobs, derivations, memos, .. } = self.exported;
+        let ExportReport { blobs, derivations, memos, .. } = self.exported;
         let history = Vec::new();
         let end = Fact::Name { name: format!("{} things", blobs + derivations + memos), history };
         self.record(end)?;
@@ -160,7 +160,7 @@ impl<W: Write> Export<'_, W> {
             }
             Home::File { number, len } => {
                 let name = Name { address: *address, number };
-                let reading = Reading::open(&self.core.files, name, len);
+                let reading = BlobReader::open(&self.core.files, name, len);
                 match reading.map(|reading| self.file(&reading, *address, len)) {
                     Ok(done) => done?,
                     Err(error) => {
@@ -175,7 +175,7 @@ impl<W: Write> Export<'_, W> {
         Ok(true)
     }
 
-    fn file(&mut self, reading: &Reading, address: Address, len: u64) -> Result<(), Error> {
+    fn file(&mut self, reading: &BlobReader, address: Address, len: u64) -> Result<(), Error> {
         self.record(Fact::File { address, number: 0, len })?;
         let mut offset = 0;
         while offset < len {

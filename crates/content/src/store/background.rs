@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::heal::{Left, heal_if_damaged};
+use super::heal::{RemainingWork, heal_if_damaged};
 use super::{Core, Event, keeper};
 use crate::files::Name;
 use crate::index::Index;
@@ -30,7 +30,7 @@ struct State {
     orphans: Vec<Name>,
     /// The error of the last attempt, if it failed.
     failure: Option<Error>,
-    /// The numbers of full flushes asked for, and done.
+    /// The number of the last full flush requested, and of the last one done.
     asked: u64,
     flushed: u64,
 }
@@ -92,7 +92,7 @@ impl Background {
         }
     }
 
-    /// Has the index thread look for work.
+    /// Wakes the index thread.
     pub(crate) fn wake(&self) {
         self.lock().due = true;
         self.changed.notify_all();
@@ -119,13 +119,13 @@ impl Background {
         keeper: JoinHandle<()>,
     ) -> Result<(), Error> {
         let background = &core.background;
-        let mut left = Left::Nothing;
+        let mut left = RemainingWork::Nothing;
         loop {
             let mut state = background.lock();
             while !state.due && !state.stop {
                 state = background.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            if left == Left::Rebuild && !state.stop {
+            if left == RemainingWork::Rebuild && !state.stop {
                 let waited = background.changed.wait_timeout_while(state, HEAL_PAUSE, |state| !state.stop);
                 state = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
@@ -136,7 +136,7 @@ impl Background {
             let orphans = std::mem::take(&mut state.orphans);
             let (asked, flush) = (state.asked, state.asked > state.flushed);
             drop(state);
-            left = Left::Nothing;
+            left = RemainingWork::Nothing;
             let done = caught(|| {
                 remove(core, &orphans);
                 left = heal_if_damaged(core);
@@ -147,7 +147,7 @@ impl Background {
                 Ok(()) => state.flushed = asked,
                 Err(error) => state.failure = Some(error),
             }
-            state.due |= left == Left::Rebuild;
+            state.due |= left == RemainingWork::Rebuild;
             background.changed.notify_all();
         }
         core.catalogue.healing().end();

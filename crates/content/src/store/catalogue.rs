@@ -10,10 +10,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::background::Background;
-use super::heal::Healing;
+use super::heal::HealingState;
 use super::overlay::Changes;
-use super::pending::{Pending, Ticket};
-use super::recalled::Recalled;
+use super::pending::{PendingValues, Ticket};
+use super::recalled::RecalledMemos;
 use super::report::Reporter;
 use super::tables::{
     AliasRow, Blob, DerivationRow, GoneRow, MemoRow, NameRow, PinRow, Row, RowBytes, Table, last_address,
@@ -21,7 +21,7 @@ use super::tables::{
 };
 use super::tally::Tally;
 use super::{Event, format};
-use crate::facts::{Class, Gone, Memo};
+use crate::facts::{Class, Memo, RemovalRecord};
 use crate::files::Name;
 use crate::index::{self, Index, Key};
 use crate::log::Position;
@@ -31,23 +31,23 @@ use crate::{Address, Disk, Error, Wait};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddressStatus {
-    /// The address that the rest is about: the one asked for, or the derivation that it is an alias of.
+    /// The address that the other fields describe: the requested one, or the derivation that it is an alias of.
     pub address: Address,
     /// The alias that leads to the derivation.
     pub alias: Option<Address>,
     /// The blob's length in bytes and its class, if the address is a blob's.
     pub blob: Option<(u64, Class)>,
-    /// Whether the description of a derivation is there.
+    /// Whether the description of a derivation is stored.
     pub derivation: bool,
     /// The memo of that derivation, if there is one.
     pub memo: Option<Memo>,
     /// Whether the address, or the alias of it, is pinned.
     pub pinned: bool,
     /// When and why data under the address was removed.
-    pub gone: Option<Gone>,
+    pub gone: Option<RemovalRecord>,
 }
 
-/// Where the bytes of a blob are.
+/// The location of a blob's bytes.
 pub(crate) enum BlobAt {
     /// In memory, not written yet.
     Pending(Bytes),
@@ -64,7 +64,7 @@ impl BlobAt {
 }
 
 /// The data under an address, the most useful kind first.
-pub(crate) enum Found {
+pub(crate) enum FoundData {
     Memo(Memo),
     /// The derivation with this address is described, and its output is not remembered.
     Derivation(Address),
@@ -74,12 +74,12 @@ pub(crate) enum Found {
 
 pub(crate) struct Catalogue {
     index: Index,
-    pending: Pending,
-    recalled: Recalled,
+    pending: PendingValues,
+    recalled: RecalledMemos,
     disk: Arc<dyn Disk>,
     reporter: Arc<Reporter>,
     background: Arc<Background>,
-    healing: Healing,
+    healing: HealingState,
 }
 
 impl Catalogue {
@@ -88,8 +88,8 @@ impl Catalogue {
         cache_bytes: u64,
         (disk, reporter, background): (Arc<dyn Disk>, Arc<Reporter>, Arc<Background>),
     ) -> Catalogue {
-        let (pending, recalled) = (Pending::default(), Recalled::new(cache_bytes));
-        Catalogue { index, pending, recalled, disk, reporter, background, healing: Healing::default() }
+        let (pending, recalled) = (PendingValues::default(), RecalledMemos::new(cache_bytes));
+        Catalogue { index, pending, recalled, disk, reporter, background, healing: HealingState::default() }
     }
 
     /// A catalogue of an index that is rebuilt, without anything else in it.
@@ -102,27 +102,34 @@ impl Catalogue {
         self.index
     }
 
-    pub(super) fn healing(&self) -> &Healing {
+    pub(super) fn healing(&self) -> &HealingState {
         &self.healing
     }
 
     /// Finds the data under an address. An alias is followed.
-    pub(crate) fn find(&self, address: &Address, wait: Wait) -> Result<Found, Error> {
+    pub(crate) fn find(&self, address: &Address, wait: Wait) -> Result<FoundData, Error> {
         if let Some(memo) = self.memo(address, wait)? {
-            return Ok(Found::Memo(memo));
+            return Ok(FoundData::Memo(memo));
         }
         if self.derivation(address, wait)?.is_some() {
-            return Ok(Found::Derivation(*address));
+            return Ok(FoundData::Derivation(*address));
         }
         if let Some(derivation) = self.alias(address, wait)? {
             if let Some(memo) = self.memo(&derivation, wait)? {
-                return Ok(Found::Memo(memo));
+                return Ok(FoundData::Memo(memo));
             }
             if self.derivation(&derivation, wait)?.is_some() {
-                return Ok(Found::Derivation(derivation));
+                return Ok(FoundData::Derivation(derivation));
             }
         }
-        Ok(self.blob(address, wait)?.map_or(Found::Nothing, Found::Blob))
+        Ok(self.blob(address, wait)?.map_or(FoundData::Nothing, FoundData::Blob))
+    }
+
+    /// Whether there is a blob, a description or an alias with this address.
+    pub(crate) fn contains(&self, address: &Address, wait: Wait) -> Result<bool, Error> {
+        Ok(self.blob(address, wait)?.is_some()
+            || self.derivation(address, wait)?.is_some()
+            || self.alias(address, wait)?.is_some())
     }
 
     /// Everything that is known about an address. An alias is followed.

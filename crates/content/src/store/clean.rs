@@ -7,7 +7,7 @@ use super::commit::Order;
 use super::pipeline::Pipeline;
 use super::repair::repair;
 use super::{Core, Event, lock};
-use crate::log::{Fact, HEADER, Place, Record, Removed};
+use crate::log::{Fact, HEADER, ItemRemoval, Place, Record};
 use crate::{Address, Error, Wait};
 
 /// With more segments than this, small on average, the log is cleaned to merge them.
@@ -88,8 +88,8 @@ fn sort_out(
     core: &Core,
     place: Place,
     at: crate::facts::Time,
-    items: Vec<Removed>,
-) -> Result<(Vec<Removed>, Vec<Address>), Error> {
+    items: Vec<ItemRemoval>,
+) -> Result<(Vec<ItemRemoval>, Vec<Address>), Error> {
     let mut kept = Vec::new();
     let mut forgotten = Vec::new();
     let old = core.now().since(at) > core.config.gone_kept;

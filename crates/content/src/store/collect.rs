@@ -68,7 +68,7 @@ impl Default for Collect {
 /// The result of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Collected {
+pub struct CollectReport {
     /// Blobs removed.
     pub blobs: u64,
     /// Bytes of those blobs.
@@ -89,14 +89,14 @@ pub struct Collected {
 
 impl Store {
     /// Removes data that nothing holds. Safe beside all other calls: data that is put, remembered, pinned or named
-    /// meanwhile stays. One collection runs at a time. Calls with the same options that wait for their turn share one
-    /// collection, and its result.
-    pub async fn collect(&self, terms: Collect) -> Result<Collected, Error> {
+    /// meanwhile stays, and so does the content of an import under way. One collection runs at a time. Calls with the
+    /// same options that wait for their turn share one collection, and its result.
+    pub async fn collect(&self, terms: Collect) -> Result<CollectReport, Error> {
         let result = self.collect_in_turn(terms).await;
         self.inner.core.count(Kind::Collect, result, |collected| Some(collected.bytes))
     }
 
-    async fn collect_in_turn(&self, terms: Collect) -> Result<Collected, Error> {
+    async fn collect_in_turn(&self, terms: Collect) -> Result<CollectReport, Error> {
         let waiting = &self.inner.turns.waiting;
         loop {
             let joined = {
@@ -135,7 +135,7 @@ impl Store {
 pub(super) struct WaitingCollection {
     terms: Collect,
     /// The result, for the callers that joined.
-    result: watch::Sender<Option<Result<Collected, Error>>>,
+    result: watch::Sender<Option<Result<CollectReport, Error>>>,
 }
 
 /// Removes a waiting collection when its caller stops waiting.
@@ -163,20 +163,25 @@ impl Drop for LeaveOnDrop {
     }
 }
 
-pub(crate) fn collect(core: &Core, terms: &Collect, why: RemovalReason) -> Result<Collected, Error> {
+pub(crate) fn collect(core: &Core, terms: &Collect, why: RemovalReason) -> Result<CollectReport, Error> {
     core.with_reserve(|| collect_once(core, terms, why))
 }
 
-fn collect_once(core: &Core, terms: &Collect, why: RemovalReason) -> Result<Collected, Error> {
+fn collect_once(core: &Core, terms: &Collect, why: RemovalReason) -> Result<CollectReport, Error> {
     let _only = lock(&core.keeping);
     let _collecting = core.guard.begin();
-    let mut sweep = Sweep::new(core, terms, why)?;
+    let mut terms = terms.clone();
+    // Imports write acknowledged data only.
+    if terms.scope != Scope::Derivable {
+        terms.grace = core.imports.spare(terms.grace, core.now(), core.config.touch_after);
+    }
+    let mut sweep = Sweep::new(core, &terms, why)?;
     sweep.outputs()?;
     sweep.memos()?;
     if terms.scope == Scope::All {
         sweep.derivations()?;
     }
-    let Collected { blobs, memos, derivations, .. } = sweep.result;
+    let CollectReport { blobs, memos, derivations, .. } = sweep.result;
     let count = (blobs + memos + derivations) as usize;
     if count > 0 && terms.dry_run == DryRun::No {
         core.tell(&Event::Removed { count, why });

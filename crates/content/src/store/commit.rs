@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::derived::{Derived, Settling};
+use super::derived::{DerivedBatch, DerivedValue};
 use super::overlay::Overlay;
 use super::tables::RowBytes;
 use super::{Core, Event, lock};
 use crate::facts::{Class, Memo, RemovalReason};
-use crate::log::{Append, Gather, Place, Position, Record, Removed, What};
+use crate::log::{Append, Gather, ItemRemoval, Place, Position, Record, What};
 use crate::{Address, Error};
 
 /// An order to the writer, with the caller's reply channel.
@@ -35,7 +35,7 @@ pub(crate) enum Order {
     /// Writes records that have one answer, which does not wait for a sync.
     Append(Vec<Record>),
     /// Writes a derived value that is visible already; no caller waits for it.
-    Derived(Box<Derived>),
+    Derived(Box<DerivedValue>),
     /// Removes items, group by group.
     Remove(RemovalReason, Vec<Group>),
     /// Moves a record to the log's end, if the index still points to its old place.
@@ -51,12 +51,12 @@ pub(crate) enum Order {
 }
 
 /// Items that are removed together, or not at all.
-pub(crate) type Group = Vec<Doomed>;
+pub(crate) type Group = Vec<DoomedItem>;
 
 /// A doomed item: one that a collection, a repair or a caller chose for removal.
 #[derive(Debug)]
-pub(crate) struct Doomed {
-    pub removed: Removed,
+pub(crate) struct DoomedItem {
+    pub removed: ItemRemoval,
     pub when: When,
 }
 
@@ -101,7 +101,7 @@ pub(super) enum Followup {
     /// Update the cache of memos.
     Memo(Memo),
     /// Update the cache of memos, and allow the removed addresses to be put again.
-    Removed(Vec<Removed>),
+    Removed(Vec<ItemRemoval>),
     /// Report that a derivation has another output than before.
     Diverged { derivation: Address, before: Address, now: Address },
 }
@@ -173,7 +173,7 @@ impl Writer {
         let mut sync = false;
         let mut rotate = false;
         let mut answers: Answers = Vec::with_capacity(batch.len());
-        let mut settling = Settling::default();
+        let mut settling = DerivedBatch::default();
         let ready =
             core.segments.check().and_then(|()| core.background.wait_for_index(core.catalogue.index()));
         let applying = lock(&core.applying);

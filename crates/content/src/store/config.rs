@@ -33,9 +33,9 @@ pub struct Config {
     /// Bytes of the reserve, a file that is given up when the disk is full, so that the store can still be collected. It is
     /// made once the store uses four times as many bytes. 0: no reserve. Default 8 MiB.
     pub reserve_bytes: u64,
-    /// How many changes of a name are kept in its history, with their addresses held. Default 16, at most 32.
+    /// The number of changes of a name that its history keeps, with their addresses held. Default 16, at most 32.
     pub history_kept: usize,
-    /// How long the store remembers when and why data was removed. Default 30 days.
+    /// The time for which the store remembers when and why data was removed. Default 30 days.
     pub gone_kept: Duration,
     /// A put of an existing blob that is older than this makes it young again, at the price of a small record. Default
     /// 1 minute.

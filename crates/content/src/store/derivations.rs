@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::commit::{Doomed, Order, When};
+use super::commit::{DoomedItem, Order, When};
 use super::counters::Kind;
 use super::get::QUICK_MOST;
 use super::tables::{DerivationRow, Row};
 use super::{Core, Event, Put, Store};
 use crate::address::BuildAddress;
 use crate::facts::{Class, Derivation, RemovalReason};
-use crate::log::{BODY_MOST, Fact, Record, Removed, What};
+use crate::log::{BODY_MOST, Fact, ItemRemoval, Record, What};
 use crate::{Address, Context, Error, Value, Wait};
 
 /// The description of a derivation, for [`Store::put_derivation`].
@@ -89,8 +89,8 @@ impl Store {
                     Ok(None) | Err(Error::Corrupt { .. }) => continue,
                     Err(error) => return Err(error),
                 };
-                let removed = Removed { address, what: What::Derivation, edges };
-                groups.push(vec![Doomed { removed, when: When::Always }]);
+                let removed = ItemRemoval { address, what: What::Derivation, edges };
+                groups.push(vec![DoomedItem { removed, when: When::Always }]);
             }
             let count =
                 core.submit_blocking(Order::Remove(RemovalReason::Invalidated, groups))?.removed.len();
@@ -141,7 +141,7 @@ impl Store {
         let records = part.iter().map(|it| Record { at, class: Class::Acknowledged, fact: fact(it) });
         let records: Vec<Record> = records.collect();
         let context = context.0.to_owned();
-        let Addressed { records, addresses, mut wanted } =
+        let AddressedRecords { records, addresses, mut wanted } =
             match part.iter().map(|it| it.bytes.len()).sum::<usize>() {
                 ..=QUICK_MOST => addressed(&context, records)?,
                 // This many hashes take milliseconds.
@@ -181,7 +181,7 @@ const LOOKED_UP: usize = 16;
 const PART: usize = 4096;
 const PART_BYTES: usize = 8 << 20;
 
-/// How many of the first derivations are written together; at least one.
+/// The number of leading derivations to write together; at least one.
 fn part_of(described: &[NewDerivation]) -> usize {
     let mut bytes = 0;
     let fits = described.iter().take(PART).take_while(|it| {
@@ -192,7 +192,7 @@ fn part_of(described: &[NewDerivation]) -> usize {
 }
 
 /// Records of derivations, with their addresses.
-struct Addressed {
+struct AddressedRecords {
     /// One record per address.
     records: Vec<Record>,
     /// Per derivation: its address, and whether it is the first with that address.
@@ -202,7 +202,7 @@ struct Addressed {
 }
 
 /// Computes the addresses of derivations and writes them into their records.
-fn addressed(context: &str, mut records: Vec<Record>) -> Result<Addressed, Error> {
+fn addressed(context: &str, mut records: Vec<Record>) -> Result<AddressedRecords, Error> {
     let mut derive = Address::derive_each(Context(context));
     let mut seen: HashSet<Address, BuildAddress> = HashSet::default();
     let mut addresses = Vec::with_capacity(records.len());
@@ -218,7 +218,7 @@ fn addressed(context: &str, mut records: Vec<Record>) -> Result<Addressed, Error
     }
     let mut is_first = addresses.iter().map(|(_, is_first)| *is_first);
     records.retain(|_| is_first.next().unwrap_or(false));
-    Ok(Addressed { records, addresses, wanted })
+    Ok(AddressedRecords { records, addresses, wanted })
 }
 
 /// The most inputs of a derivation: they fit into a record, with room to spare.
@@ -271,8 +271,8 @@ impl Core {
         if now.is_none_or(|now| now.place != row.place) {
             return Ok(());
         }
-        let removed = Removed { address: *address, what: What::Derivation, edges: Vec::new() };
-        let doomed = Doomed { removed, when: When::Damaged(row.encode()) };
+        let removed = ItemRemoval { address: *address, what: What::Derivation, edges: Vec::new() };
+        let doomed = DoomedItem { removed, when: When::Damaged(row.encode()) };
         self.submit_blocking(Order::Remove(RemovalReason::Damaged, vec![vec![doomed]]))?;
         let what = format!("its record in segment {} of the log is damaged", row.place.segment);
         let class = Class::Acknowledged;

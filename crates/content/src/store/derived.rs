@@ -21,7 +21,7 @@ const VALUES_MOST: usize = 8192;
 
 /// A value for the writer, with the memo that leads to it.
 #[derive(Debug)]
-pub(crate) struct Derived {
+pub(crate) struct DerivedValue {
     pub(super) blob: Record,
     /// The checksum of the blob's record.
     pub(super) crc: Option<u32>,
@@ -31,7 +31,7 @@ pub(crate) struct Derived {
     wanted: Vec<Address>,
 }
 
-impl Derived {
+impl DerivedValue {
     pub(super) fn output(&self) -> &Address {
         &self.wanted[0]
     }
@@ -96,7 +96,7 @@ impl Core {
         let crc = blob.long_body_crc();
         let memo = Fact::Memo { derivation, output, size, cost, inputs: inputs.to_vec() };
         let [blob, memo] = [blob, memo].map(|fact| Record { at, class: Class::Derivable, fact });
-        let derived = Box::new(Derived { blob, crc, memo, ticket, wanted });
+        let derived = Box::new(DerivedValue { blob, crc, memo, ticket, wanted });
         let request = Request { order: Order::Derived(derived), done: None, room: Some(room) };
         if let Err(Request { order: Order::Derived(derived), .. }) = self.orders.push_deferred(request) {
             self.forget(&derived);
@@ -106,7 +106,7 @@ impl Core {
     }
 
     /// Drops a value whose write failed: it is no longer visible.
-    fn forget(&self, derived: &Derived) {
+    fn forget(&self, derived: &DerivedValue) {
         self.catalogue.settle(derived.ticket, derived.derivation(), derived.output());
         self.cache.remove(derived.output());
         derived.wanted.iter().for_each(|address| self.guard.release(address));
@@ -115,16 +115,16 @@ impl Core {
 
 /// The derived values of a batch that is being written.
 #[derive(Default)]
-pub(super) struct Settling {
-    derived: Vec<(Box<Derived>, Option<Error>)>,
+pub(super) struct DerivedBatch {
+    derived: Vec<(Box<DerivedValue>, Option<Error>)>,
     /// Their room in the queue, released all at once.
     room: Option<OwnedSemaphorePermit>,
 }
 
-impl Settling {
+impl DerivedBatch {
     pub(super) fn add(
         &mut self,
-        derived: Box<Derived>,
+        derived: Box<DerivedValue>,
         room: Option<OwnedSemaphorePermit>,
         failure: Option<Error>,
     ) {

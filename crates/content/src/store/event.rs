@@ -21,7 +21,7 @@ pub enum Event {
         outcome: Outcome,
     },
     /// The store was opened; the damage that was found and repaired.
-    Opened(Opened),
+    Opened(OpenReport),
     /// The bytes of a blob or of a description were not the ones that were put; the remains are in quarantine.
     Quarantined {
         /// The address of the damaged bytes.
@@ -65,7 +65,7 @@ pub enum Event {
     IndexRebuilt {
         /// Records that were read from the log.
         replayed: u64,
-        /// How long it took.
+        /// The duration.
         took: Duration,
     },
     /// Segments of the log were cleaned: rewritten without dead records.
@@ -110,7 +110,7 @@ pub enum Outcome {
 /// The findings and repairs of opening a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Opened {
+pub struct OpenReport {
     /// The last shutdown was clean.
     pub clean: bool,
     /// Records replayed from the log because the index did not have them.
@@ -132,7 +132,7 @@ pub struct Opened {
     pub upgrade_from: Option<u32>,
 }
 
-impl Opened {
+impl OpenReport {
     /// The least number of acknowledged items that were lost: each unreadable stretch of the log that is neither
     /// torn nor covered by the index held one or more.
     pub fn losses(&self) -> u64 {
@@ -192,7 +192,7 @@ impl Opened {
 const STRETCHES_NAMED: usize = 3;
 
 /// One sentence: the findings and repairs of opening.
-impl fmt::Display for Opened {
+impl fmt::Display for OpenReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = self.findings().join("; ");
         match (found.is_empty(), self.clean) {
@@ -214,7 +214,8 @@ pub struct Unreadable {
     pub bytes: u64,
     /// It is the very end of the log: a torn write left by a crash, not damage.
     pub torn: bool,
-    /// The index covers it, so the records it held are known: [`Opened::recovered`] and [`Opened::lost`] count them.
+    /// The index covers it, so the records it held are known: [`OpenReport::recovered`] and [`OpenReport::lost`]
+    /// count them.
     pub covered: bool,
 }
 
@@ -240,6 +241,8 @@ impl fmt::Display for Unreadable {
 pub struct Stats {
     /// Blobs.
     pub blobs: u64,
+    /// Blobs that callers put: of [`Class::Acknowledged`]. The others are computed values.
+    pub put_blobs: u64,
     /// Bytes of all blobs.
     pub blob_bytes: u64,
     /// Derivations known.

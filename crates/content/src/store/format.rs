@@ -1,10 +1,10 @@
 //! The format of a store, and the mark files that say how it was closed.
 //!
 //! Format 2 keeps the aliases of derivations in a table of their own, and reads a derivation's inputs out of its bytes.
-//! A store of format 1 is upgraded when it is opened: its index is rebuilt from the log, and [`Opened::upgrade_from`]
-//! says so until its owner has converted its own data ([`Store::finish_upgrade`]).
+//! A store of format 1 is upgraded when it is opened: its index is rebuilt from the log, and
+//! [`OpenReport::upgrade_from`] says so until its owner has converted its own data ([`Store::finish_upgrade`]).
 //!
-//! [`Opened::upgrade_from`]: super::Opened::upgrade_from
+//! [`OpenReport::upgrade_from`]: super::OpenReport::upgrade_from
 //! [`Store::finish_upgrade`]: super::Store::finish_upgrade
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -123,17 +123,17 @@ fn read(disk: &dyn Disk, name: &str) -> Result<Option<String>, Error> {
 
 /// The mark of a store that was shut down cleanly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Closed {
+pub(super) struct ClosedMark {
     /// The first segment of the log, and where the log ends. Unknown in the mark of a store of format 1, or in one that
     /// is damaged.
     pub log: Option<(u32, Position)>,
 }
 
 /// Reads and removes the mark of a clean shutdown; `None` if there is none.
-pub(super) fn take_closed(disk: &dyn Disk) -> Result<Option<Closed>, Error> {
+pub(super) fn take_closed(disk: &dyn Disk) -> Result<Option<ClosedMark>, Error> {
     let Some(text) = read(disk, CLOSED_FILE)? else { return Ok(None) };
     take_mark(disk, CLOSED_FILE)?;
-    Ok(Some(Closed { log: parse_closed(&text) }))
+    Ok(Some(ClosedMark { log: parse_closed(&text) }))
 }
 
 fn parse_closed(text: &str) -> Option<(u32, Position)> {
@@ -163,7 +163,7 @@ pub(super) fn ask_for_new_index(disk: &dyn Disk) {
     let _ = make_mark(disk, REBUILD_FILE, "");
 }
 
-/// Whether a rebuild of the index was asked for.
+/// Whether a rebuild of the index was requested.
 pub(super) fn is_new_index_asked_for(disk: &dyn Disk) -> Result<bool, Error> {
     Ok(read(disk, REBUILD_FILE)?.is_some())
 }

@@ -8,15 +8,15 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
 use super::catalogue::BlobAt;
-use super::commit::{Doomed, Order, When};
+use super::commit::{DoomedItem, Order, When};
 use super::counters::Kind;
 use super::sweep::Producers;
 use super::tables::{BLOB_FRONT, Blob, Home, Row};
 use super::{Core, Event, Store};
-use crate::cache::Verified;
+use crate::cache::VerifiedBytes;
 use crate::facts::RemovalReason;
-use crate::files::{self, Name, Reading};
-use crate::log::{Removed, What};
+use crate::files::{self, BlobReader, Name};
+use crate::log::{ItemRemoval, What};
 use crate::{Address, Error, Open, Wait};
 
 /// A packed blob up to this size is hashed on the calling thread, which takes a few tens of microseconds.
@@ -42,6 +42,11 @@ impl Store {
         let address = *address;
         let result = self.quick(move |core, wait| core.load(&address, wait)).await;
         self.inner.core.count(Kind::Get, result, |bytes| Some(bytes.as_ref()?.len() as u64))
+    }
+
+    /// A blob's bytes, if they are in memory; `None` if they are not, or there is no such blob.
+    pub fn get_now(&self, address: &Address) -> Option<Bytes> {
+        self.inner.core.in_memory(address)
     }
 
     /// A range of a blob, verified, cut at the blob's end; `None` if the blob is not in the store.
@@ -162,12 +167,12 @@ impl Core {
 
     /// Adds verified bytes to the cache, weighed by the cost of reading them again.
     pub(super) fn admit(&self, address: Address, bytes: &Bytes) {
-        self.cache.admit(Verified::known(address, bytes.clone()), worth(bytes));
+        self.cache.admit(VerifiedBytes::known(address, bytes.clone()), worth(bytes));
     }
 
     /// Adds verified bytes to the cache, if no entry has to be evicted for them.
     pub(super) fn admit_if_free(&self, address: Address, bytes: &Bytes) {
-        self.cache.admit_if_free(Verified::known(address, bytes.clone()), worth(bytes));
+        self.cache.admit_if_free(VerifiedBytes::known(address, bytes.clone()), worth(bytes));
     }
 
     pub(super) fn load(&self, address: &Address, wait: Wait) -> Result<Option<Bytes>, Error> {
@@ -178,7 +183,7 @@ impl Core {
                     Error::TooLarge { what: "a blob to be read in one piece", size: len, most }.into()
                 );
             }
-            Reading::open(&core.files, name, len)?.read(0..len)
+            BlobReader::open(&core.files, name, len)?.read(0..len)
         })?;
         Ok(bytes.map(|(bytes, _)| {
             self.admit(*address, &bytes);
@@ -199,7 +204,7 @@ impl Core {
                 let what = "a range to be read in one piece";
                 return Err(Error::TooLarge { what, size: wanted.min(len), most: whole_most }.into());
             }
-            Reading::open(&core.files, name, len)?.read(range.clone())
+            BlobReader::open(&core.files, name, len)?.read(range.clone())
         })?;
         Ok(found.map(|(bytes, blob)| match blob.home {
             Home::Packed => slice(&bytes, range),
@@ -273,7 +278,7 @@ impl Core {
         let Home::File { number, len } = blob.home else { return Ok(false) };
         let name = Name { address: *address, number };
         let check = || -> Result<(), files::Error> {
-            let reading = Reading::open(&self.files, name, len)?;
+            let reading = BlobReader::open(&self.files, name, len)?;
             let mut offset = 0;
             while offset < len {
                 offset += reading.read(offset..len.min(offset + CHECK_STRIDE))?.len() as u64;
@@ -318,11 +323,11 @@ impl Core {
             return Ok(());
         }
         self.cache.remove(address);
-        let removed = Removed { address: *address, what: What::Blob, edges: Vec::new() };
-        let mut groups = vec![vec![Doomed { removed, when: When::Damaged(blob.encode()) }]];
+        let removed = ItemRemoval { address: *address, what: What::Blob, edges: Vec::new() };
+        let mut groups = vec![vec![DoomedItem { removed, when: When::Damaged(blob.encode()) }]];
         for (row, bytes) in Producers::find(self)?.of(self, address)? {
             let removed = self.doom_memo(&row)?;
-            groups.push(vec![Doomed { removed, when: When::Damaged(bytes) }]);
+            groups.push(vec![DoomedItem { removed, when: When::Damaged(bytes) }]);
         }
         self.submit_blocking(Order::Remove(RemovalReason::Damaged, groups))?;
         self.tell(&Event::Quarantined { address: *address, class: blob.class, what: what.clone() });

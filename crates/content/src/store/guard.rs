@@ -93,9 +93,9 @@ impl Guard {
 
     /// Holds addresses that a record about to be written will lead to, and touches them once it is written: a
     /// collection that began before has not seen the record, and one that begins later will.
-    pub(crate) fn want(&self, addresses: Vec<Address>) -> Wanted<'_> {
+    pub(crate) fn want(&self, addresses: Vec<Address>) -> WantedAddresses<'_> {
         let is_leaving = addresses.iter().map(|address| self.hold(address) == Touch::Leaving).collect();
-        Wanted { guard: self, addresses, is_leaving }
+        WantedAddresses { guard: self, addresses, is_leaving }
     }
 
     /// All addresses that are held by leases now.
@@ -109,13 +109,13 @@ impl Guard {
     }
 
     /// Begins a collection: touches are remembered until it ends.
-    pub(crate) fn begin(&self) -> Collecting<'_> {
+    pub(crate) fn begin(&self) -> RunningCollection<'_> {
         for shard in self.shards.iter() {
             let mut shard = lock(shard);
             shard.touched = Some(HashSet::default());
             shard.followed.clear();
         }
-        Collecting { guard: self }
+        RunningCollection { guard: self }
     }
 
     /// Called by the writer before it removes an address: false if the address is held or touched, and must stay.
@@ -145,20 +145,20 @@ impl Guard {
 }
 
 /// Addresses that a record about to be written will lead to.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedAddresses<'a> {
     guard: &'a Guard,
     addresses: Vec<Address>,
     is_leaving: Vec<bool>,
 }
 
-impl Wanted<'_> {
+impl WantedAddresses<'_> {
     /// Whether the address at this place in the list was being removed when it was held.
     pub(crate) fn is_leaving(&self, place: usize) -> bool {
         self.is_leaving[place]
     }
 }
 
-impl Drop for Wanted<'_> {
+impl Drop for WantedAddresses<'_> {
     fn drop(&mut self) {
         for address in &self.addresses {
             self.guard.written(address);
@@ -171,11 +171,11 @@ fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
 }
 
 /// A collection that is going on.
-pub(crate) struct Collecting<'a> {
+pub(crate) struct RunningCollection<'a> {
     guard: &'a Guard,
 }
 
-impl Drop for Collecting<'_> {
+impl Drop for RunningCollection<'_> {
     fn drop(&mut self) {
         for shard in self.guard.shards.iter() {
             let mut shard = lock(shard);

@@ -22,19 +22,19 @@ use crate::log::{Place, Record};
 
 /// Whether the index is damaged, for the thread that rebuilds it and the calls that wait for that.
 #[derive(Debug)]
-pub(super) struct Healing {
+pub(super) struct HealingState {
     is_damaged: AtomicBool,
-    /// Counts attempts to rebuild the index, whatever came of them; [`Healing::OVER`] once the index thread has ended.
+    /// Counts attempts to rebuild the index, successful or not; [`HealingState::OVER`] once the index thread has ended.
     rounds: watch::Sender<u64>,
 }
 
-impl Default for Healing {
-    fn default() -> Healing {
-        Healing { is_damaged: AtomicBool::new(false), rounds: watch::Sender::new(0) }
+impl Default for HealingState {
+    fn default() -> HealingState {
+        HealingState { is_damaged: AtomicBool::new(false), rounds: watch::Sender::new(0) }
     }
 }
 
-impl Healing {
+impl HealingState {
     const OVER: u64 = u64::MAX;
 
     /// Notes damage; returns whether it is new.
@@ -64,24 +64,24 @@ impl Core {
         let mut rounds = healing.rounds.subscribe();
         // Asked after the subscription, so that a round follows that this call hears of.
         self.background.wake();
-        if healing.is_damaged() && *rounds.borrow() != Healing::OVER {
+        if healing.is_damaged() && *rounds.borrow() != HealingState::OVER {
             let _ = rounds.changed().await;
         }
         !healing.is_damaged()
     }
 }
 
-/// What is left to do.
+/// The work that is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum RemainingWork {
     Nothing,
     /// The log is being cleaned or collected: the index is rebuilt after that.
     Rebuild,
 }
 
 /// Rebuilds the index if it is damaged. Called by the index thread.
-pub(super) fn heal_if_damaged(core: &Core) -> Left {
-    struct EndRound<'a>(&'a Healing);
+pub(super) fn heal_if_damaged(core: &Core) -> RemainingWork {
+    struct EndRound<'a>(&'a HealingState);
     impl Drop for EndRound<'_> {
         fn drop(&mut self) {
             self.0.end_round();
@@ -89,14 +89,14 @@ pub(super) fn heal_if_damaged(core: &Core) -> Left {
     }
     let healing = core.catalogue.healing();
     if !healing.is_damaged() {
-        return Left::Nothing;
+        return RemainingWork::Nothing;
     }
     let _round = EndRound(healing);
     // Cleaning moves records and waits for the index thread, so it is not waited for here.
     let keeping = match core.keeping.try_lock() {
         Ok(keeping) => keeping,
         Err(std::sync::TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
-        Err(std::sync::TryLockError::WouldBlock) => return Left::Rebuild,
+        Err(std::sync::TryLockError::WouldBlock) => return RemainingWork::Rebuild,
     };
     let began = core.now();
     match rebuild(core) {
@@ -108,10 +108,10 @@ pub(super) fn heal_if_damaged(core: &Core) -> Left {
         Err(error) => core.tell(&Event::Failed { doing: "rebuild the index", error }),
     }
     drop(keeping);
-    Left::Nothing
+    RemainingWork::Nothing
 }
 
-/// Makes the index anew; returns the number of records that were read for it.
+/// Rebuilds the index. Returns the number of records read for it.
 fn rebuild(core: &Core) -> Result<u64, Error> {
     let index = core.catalogue.index();
     let mut rebuild = Rebuild {

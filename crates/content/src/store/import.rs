@@ -12,14 +12,14 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::archive::{FRONT, OLD_FRONT, SALT, failed};
-use super::catalogue::Found;
+use super::catalogue::FoundData;
 use super::counters::Kind;
 use super::imports::{EntryKind, Manifest, keep_written};
 use super::pipeline::Pipeline;
 use super::roots::check_name;
 use super::{Core, Store};
 use crate::facts::{Class, NameChange};
-use crate::files::Writing;
+use crate::files::BlobWriter;
 use crate::log::{Fact, HEADER, Header, Record};
 use crate::{Address, Context, Derivation, Error, Value, Wait};
 
@@ -39,7 +39,7 @@ pub struct Import {
 /// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Imported {
+pub struct ImportReport {
     /// Blobs, derivations and memos in the archive.
     pub things: u64,
     /// Of those, the ones that were not in the store before.
@@ -72,21 +72,26 @@ impl Store {
     /// Adds the content of an archive to the store, durably. Names that are free are set; others stay as they are. The
     /// import is a root, listed by [`Store::imports`], that holds its content until it is dropped. After an error, the
     /// records before it stay, and are listed as an import too.
-    pub async fn import(&self, from: impl Read + Send + 'static, terms: Import) -> Result<Imported, Error> {
+    pub async fn import(
+        &self,
+        from: impl Read + Send + 'static,
+        terms: Import,
+    ) -> Result<ImportReport, Error> {
         let result = self.in_turn(
             |turns| &turns.archiving,
             move |core| {
-                let from = Counted { from: io::BufReader::with_capacity(256 << 10, from), at: 0 };
-                let imported = Imported::default();
+                let _under_way = core.imports.begin(core.now());
+                let from = CountingReader { from: io::BufReader::with_capacity(256 << 10, from), at: 0 };
+                let imported = ImportReport::default();
                 let (in_flight, manifest) = (HashMap::new(), Manifest::new(core));
-                Importing { core, terms, from, imported, in_flight, manifest }.run()
+                ImportPass { core, terms, from, imported, in_flight, manifest }.run()
             },
         );
         let result = self.set_free_names(result.await).await;
         self.inner.core.count(Kind::Import, result, |imported| Some(imported.bytes))
     }
 
-    async fn set_free_names(&self, imported: Result<Imported, Error>) -> Result<Imported, Error> {
+    async fn set_free_names(&self, imported: Result<ImportReport, Error>) -> Result<ImportReport, Error> {
         let mut imported = imported?;
         for it in &mut imported.names {
             match self.name_if(&it.name, Some(it.address), None).await {
@@ -101,11 +106,11 @@ impl Store {
     }
 }
 
-struct Importing<'a, R: Read> {
+struct ImportPass<'a, R: Read> {
     core: &'a Core,
     terms: Import,
-    from: Counted<R>,
-    imported: Imported,
+    from: CountingReader<R>,
+    imported: ImportReport,
     /// Blobs that are in flight to the log, with their lengths.
     in_flight: HashMap<Address, u64>,
     manifest: Manifest<'a>,
@@ -115,12 +120,12 @@ struct Importing<'a, R: Read> {
 const IN_FLIGHT_MOST: usize = 4096;
 
 /// A reader that counts its bytes.
-struct Counted<R> {
+struct CountingReader<R> {
     from: R,
     at: u64,
 }
 
-impl<R: Read> Counted<R> {
+impl<R: Read> CountingReader<R> {
     fn bytes(&mut self, count: usize) -> Result<Bytes, Error> {
         let mut bytes = vec![0; count];
         self.from.read_exact(&mut bytes).map_err(|cause| match cause.kind() {
@@ -150,9 +155,17 @@ fn damaged(at: u64, what: &str) -> Error {
     Error::Archive { at, what: what.to_owned() }
 }
 
-impl<R: Read> Importing<'_, R> {
-    fn run(mut self) -> Result<Imported, Error> {
-        let read = self.read();
+impl<R: Read> ImportPass<'_, R> {
+    fn run(mut self) -> Result<ImportReport, Error> {
+        let mut writes = Pipeline::new(self.core);
+        let read = self.read(&mut writes);
+        // After an error too: until they are written, the quota does not count the records in flight, and the manifest
+        // below must not take their room.
+        let written = writes.settle();
+        let read = read.and(written).and_then(|new| {
+            self.imported.new += new;
+            self.check_names()
+        });
         let kept = self.manifest.keep(&self.terms.label, read.is_ok());
         read?;
         self.imported.id = kept?;
@@ -160,29 +173,31 @@ impl<R: Read> Importing<'_, R> {
         Ok(self.imported)
     }
 
-    fn read(&mut self) -> Result<(), Error> {
+    fn read(&mut self, writes: &mut Pipeline<'_>) -> Result<(), Error> {
         let front = self.from.bytes(FRONT.len())?;
         if front != FRONT && front != OLD_FRONT {
             return Err(damaged(0, "this is not an archive, or not one of this version"));
         }
-        let mut writes = Pipeline::new(self.core);
         loop {
             let at = self.from.at;
             match self.from.record()?.fact {
                 Fact::Name { name, history } if history.is_empty() => {
                     if name == format!("{} things", self.imported.things) {
-                        break;
+                        return Ok(());
                     }
                     return Err(damaged(at, "an end that does not count the records before it"));
                 }
                 Fact::Name { name, history } if front == FRONT => self.name(at, name, &history)?,
-                Fact::File { address, len, .. } => self.large(at, address, len, &mut writes)?,
-                fact => self.small(at, fact, &mut writes)?,
+                Fact::File { address, len, .. } => self.large(at, address, len, writes)?,
+                fact => self.small(at, fact, writes)?,
             }
         }
-        self.imported.new += writes.settle()?;
+    }
+
+    /// Checks that the archive's names lead to something.
+    fn check_names(&self) -> Result<(), Error> {
         for it in &self.imported.names {
-            if matches!(self.core.catalogue.find(&it.address, Wait::Yes)?, Found::Nothing) {
+            if matches!(self.core.catalogue.find(&it.address, Wait::Yes)?, FoundData::Nothing) {
                 return Err(damaged(self.from.at, "a name whose address is missing"));
             }
         }
@@ -328,7 +343,7 @@ impl<R: Read> Importing<'_, R> {
     fn file(&mut self, at: u64, address: Address, len: u64) -> Result<bool, Error> {
         let core = self.core;
         let number = core.next_file.fetch_add(1, Ordering::Relaxed);
-        let mut writing = Writing::begin(&core.files, number)?;
+        let mut writing = BlobWriter::begin(&core.files, number)?;
         let mut left = len;
         while left > 0 {
             let piece = self.from.bytes(left.min(512 << 10) as usize)?;

@@ -3,18 +3,21 @@
 //! The addresses of an import are listed in a blob, its manifest. A name of the store's own, whose text holds the id,
 //! the counts and the label, leads to the manifest.
 
-use bytes::Bytes;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use super::commit::{Doomed, Order, When};
+use bytes::Bytes;
+
+use super::commit::{DoomedItem, Order, When};
 use super::mark::touch_all;
 use super::pipeline::Pipeline;
-use super::put::Unsettled;
+use super::put::UnsettledFile;
 use super::roots::RESERVED;
 use super::tables::NameRow;
-use super::{Core, Event, Store};
+use super::{Core, Event, Store, lock};
 use crate::facts::{Class, NameChange, RemovalReason, Time};
-use crate::files::{Durability, Name, Writing, Written};
+use crate::files::{BlobWriter, Durability, Name, WrittenBlob};
 use crate::log::Fact;
 use crate::{Address, Error, Wait};
 
@@ -72,7 +75,7 @@ impl EntryKind {
 
 const ENTRY: usize = 33;
 
-/// How many entries are read at once.
+/// The number of entries read at once.
 const STRIDE: u64 = 16384;
 
 impl Store {
@@ -132,7 +135,7 @@ fn forget_memos(core: &Core, row: &NameRow) -> Result<u64, Error> {
                 let found =
                     derivation.take().map(|it| core.catalogue.stored_memo(&it)).transpose()?.flatten();
                 if let Some((row, _)) = found.filter(|(row, _)| row.memo.output == address) {
-                    doomed.push(vec![Doomed { removed: core.doom_memo(&row)?, when: When::Always }]);
+                    doomed.push(vec![DoomedItem { removed: core.doom_memo(&row)?, when: When::Always }]);
                 }
             }
             EntryKind::Blob | EntryKind::Derivation => {}
@@ -149,7 +152,7 @@ fn forget_memos(core: &Core, row: &NameRow) -> Result<u64, Error> {
     Ok(forgotten)
 }
 
-/// The import that a name of the store's own stands for.
+/// Parses the import that one of the store's own names describes.
 pub(super) fn record(row: &NameRow) -> Option<ImportRecord> {
     let mut words = row.name.strip_prefix(RESERVED)?.strip_prefix("import ")?.splitn(6, ' ');
     let id = words.next()?.to_owned();
@@ -202,7 +205,7 @@ pub(super) struct Manifest<'a> {
     /// The entries that are not in the file.
     buffer: Vec<u8>,
     /// A manifest that is too long to be packed.
-    file: Option<(Writing, u64)>,
+    file: Option<(BlobWriter, u64)>,
     blobs: u64,
     derivations: u64,
     memos: u64,
@@ -231,7 +234,7 @@ impl<'a> Manifest<'a> {
     fn flush(&mut self) -> Result<(), Error> {
         if self.file.is_none() {
             let number = self.core.next_file.fetch_add(1, Ordering::Relaxed);
-            self.file = Some((Writing::begin(&self.core.files, number)?, number));
+            self.file = Some((BlobWriter::begin(&self.core.files, number)?, number));
         }
         if let Some((file, _)) = &mut self.file {
             file.write(&self.buffer)?;
@@ -289,10 +292,46 @@ impl<'a> Manifest<'a> {
     }
 }
 
+/// The start times of the running imports.
+///
+/// The manifest, which holds the records of an import, is written last. Until then, a collection must spare them.
+#[derive(Debug, Default)]
+pub(super) struct ImportsUnderWay(Mutex<Vec<Time>>);
+
+impl ImportsUnderWay {
+    /// Records the start of an import, which is running until the returned guard is dropped.
+    pub(super) fn begin(&self, at: Time) -> ImportUnderWay<'_> {
+        lock(&self.0).push(at);
+        ImportUnderWay { all: self, at }
+    }
+
+    /// The grace period that spares all records of these imports too. A record that an import met in the store is at
+    /// most `touch_after` older than the import.
+    pub(super) fn spare(&self, grace: Duration, now: Time, touch_after: Duration) -> Duration {
+        let first = lock(&self.0).iter().min().copied();
+        let spared = first.map(|first| now.since(first) + touch_after + Duration::from_millis(1));
+        spared.map_or(grace, |spared| spared.max(grace))
+    }
+}
+
+pub(super) struct ImportUnderWay<'a> {
+    all: &'a ImportsUnderWay,
+    at: Time,
+}
+
+impl Drop for ImportUnderWay<'_> {
+    fn drop(&mut self) {
+        let mut all = lock(&self.all.0);
+        if let Some(place) = all.iter().position(|at| *at == self.at) {
+            all.swap_remove(place);
+        }
+    }
+}
+
 /// Puts a file in place and writes its record; returns whether it is new.
-pub(super) fn keep_written(core: &Core, written: Written, number: u64) -> Result<bool, Error> {
+pub(super) fn keep_written(core: &Core, written: WrittenBlob, number: u64) -> Result<bool, Error> {
     let (address, len) = (written.name.address, written.len);
-    let unsettled = Unsettled(core);
+    let unsettled = UnsettledFile(core);
     written.keep(Durability::Now)?;
     let mut write = Pipeline::new(core);
     write.write(Fact::File { address, number, len }, Class::Acknowledged)?;

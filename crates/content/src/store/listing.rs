@@ -1,13 +1,13 @@
 //! A look inside: lists blobs, derivations and memos page by page, finds addresses by their beginning, and removes
 //! single items.
 
-use super::commit::{Doomed, Group, Order, When};
+use super::commit::{DoomedItem, Group, Order, When};
 use super::imports;
 use super::sweep::Producers;
 use super::tables::{Blob, DerivationRow, MemoRow, Row, Table};
 use super::{Core, DryRun, Event, Store, lock};
 use crate::facts::{Class, Memo, RemovalReason, Time};
-use crate::log::{Removed, What};
+use crate::log::{ItemRemoval, What};
 use crate::{Address, Error, Wait};
 
 /// A blob in a list.
@@ -241,13 +241,13 @@ impl Removal {
             removal.blobs.push(address);
         }
         for (row, bytes) in of_blob.into_iter().chain(memo) {
-            removal.own.push(Doomed { removed: core.doom_memo(&row)?, when: When::Unwanted(bytes) });
+            removal.own.push(DoomedItem { removed: core.doom_memo(&row)?, when: When::Unwanted(bytes) });
             removal.items.memos += 1;
         }
         if let Some(row) = derivation {
             let edges = core.derivation(&address, Wait::Yes)?.map(|it| it.inputs).unwrap_or_default();
-            let removed = Removed { address, what: What::Derivation, edges };
-            removal.own.push(Doomed { removed, when: When::Unwanted(row.encode()) });
+            let removed = ItemRemoval { address, what: What::Derivation, edges };
+            removal.own.push(DoomedItem { removed, when: When::Unwanted(row.encode()) });
             removal.items.derivation = true;
         }
         if removal.own.is_empty() {
@@ -256,7 +256,7 @@ impl Removal {
         Ok(removal)
     }
 
-    /// Adds the computed value of the derivation, unless another derivation came to the same, or something holds it.
+    /// Adds the computed value of the derivation, unless another derivation has the same value or something holds it.
     fn add_value(&mut self, core: &Core, producers: &Producers, output: &Address) -> Result<(), Error> {
         let Some(blob) = core.catalogue.stored_blob(output, Wait::Yes)? else { return Ok(()) };
         let mut others = producers.of(core, output)?;
@@ -274,7 +274,7 @@ impl Removal {
         }
         self.value.push(blob_to_go(*output, &blob));
         for (row, bytes) in others {
-            self.value.push(Doomed { removed: core.doom_memo(&row)?, when: When::Unwanted(bytes) });
+            self.value.push(DoomedItem { removed: core.doom_memo(&row)?, when: When::Unwanted(bytes) });
             self.items.memos += 1;
         }
         self.items.blob = Some(blob.size());
@@ -301,7 +301,7 @@ impl Removal {
     }
 }
 
-fn blob_to_go(address: Address, blob: &Blob) -> Doomed {
-    let removed = Removed { address, what: What::Blob, edges: Vec::new() };
-    Doomed { removed, when: When::Unwanted(blob.encode()) }
+fn blob_to_go(address: Address, blob: &Blob) -> DoomedItem {
+    let removed = ItemRemoval { address, what: What::Blob, edges: Vec::new() };
+    DoomedItem { removed, when: When::Unwanted(blob.encode()) }
 }

@@ -1,6 +1,6 @@
 //! Queries about addresses: the data under one, its dependents, and lists.
 
-use super::catalogue::{AddressStatus, Found};
+use super::catalogue::{AddressStatus, FoundData};
 use super::commit::Order;
 use super::tables::Table;
 use super::{Core, Store};
@@ -25,6 +25,16 @@ impl Store {
     pub async fn known(&self, address: &Address) -> Result<Lookup, Error> {
         let address = *address;
         self.quick(move |core, wait| core.known(&address, wait)).await
+    }
+
+    /// Whether an address is that of a blob, of a described derivation or an alias of one. Their bytes are not read, so they
+    /// may be damaged.
+    pub async fn contains(&self, address: &Address) -> Result<bool, Error> {
+        if self.inner.core.cache.contains(address) {
+            return Ok(true);
+        }
+        let address = *address;
+        self.quick(move |core, wait| core.catalogue.contains(&address, wait)).await
     }
 
     /// Everything that the store knows about an address, including when and why its data was removed. An alias is
@@ -72,12 +82,12 @@ impl Store {
 impl Core {
     fn known(&self, address: &Address, wait: Wait) -> Result<Lookup, Error> {
         Ok(match self.catalogue.find(address, wait)? {
-            Found::Memo(memo) => Lookup::Memo(memo),
-            Found::Derivation(address) => {
+            FoundData::Memo(memo) => Lookup::Memo(memo),
+            FoundData::Derivation(address) => {
                 self.derivation(&address, wait)?.map_or(Lookup::Nothing, Lookup::Derivation)
             }
-            Found::Blob(blob) => Lookup::Blob(blob.size()),
-            Found::Nothing => Lookup::Nothing,
+            FoundData::Blob(blob) => Lookup::Blob(blob.size()),
+            FoundData::Nothing => Lookup::Nothing,
         })
     }
 

@@ -17,7 +17,7 @@ pub(super) struct Marks {
     pub(super) memos: HashSet<u64>,
 }
 
-/// How much of a held address must stay.
+/// The part of a held address that must stay.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Need {
     /// Its value.
@@ -91,7 +91,7 @@ fn young(core: &Core, grace: Duration, scope: Scope) -> Result<Vec<(Address, Nee
 }
 
 /// The addresses that an address leads to, by itself or as an alias.
-pub(super) struct Reached {
+pub(super) struct ReachedAddresses {
     /// Whether it is a derivation whose description is there.
     pub(super) derivation: bool,
     /// Whether its memo is held with it.
@@ -115,7 +115,7 @@ fn follow(
     Ok(())
 }
 
-pub(super) fn reached(core: &Core, address: &Address, need: Need) -> Result<Reached, Error> {
+pub(super) fn reached(core: &Core, address: &Address, need: Need) -> Result<ReachedAddresses, Error> {
     let mut next = Vec::new();
     next.extend(core.catalogue.alias(address, Wait::Yes)?.map(|derivation| (derivation, need)));
     let derivation = match core.derivation(address, Wait::Yes) {
@@ -136,5 +136,5 @@ pub(super) fn reached(core: &Core, address: &Address, need: Need) -> Result<Reac
             next.extend(core.memo_inputs(&row)?.into_iter().map(|input| (input, Need::Means)));
         }
     }
-    Ok(Reached { derivation: described, memo, next })
+    Ok(ReachedAddresses { derivation: described, memo, next })
 }

@@ -1,12 +1,12 @@
 //! Memos: the remembered outputs of derivations.
 
-use super::commit::{Doomed, Order, When};
+use super::commit::{DoomedItem, Order, When};
 use super::counters::Kind;
 use super::derivations::check_inputs;
 use super::tables::MemoRow;
 use super::{Core, Event, Store};
 use crate::facts::{Class, Cost, Memo, RemovalReason};
-use crate::log::{Fact, Removed, What};
+use crate::log::{Fact, ItemRemoval, What};
 use crate::{Address, Error, Wait};
 
 /// The output of a derivation, for [`Store::remember`].
@@ -63,7 +63,7 @@ impl Store {
             for address in &derivations {
                 if let Some((row, _)) = core.catalogue.stored_memo(address)? {
                     let removed = core.doom_memo(&row)?;
-                    doomed.push(vec![Doomed { removed, when: When::Always }]);
+                    doomed.push(vec![DoomedItem { removed, when: When::Always }]);
                 }
             }
             let removed =
@@ -91,11 +91,11 @@ impl Store {
 
 impl Core {
     /// The removal of a memo: with its edges, unless a description of the derivation still has them.
-    pub(super) fn doom_memo(&self, row: &MemoRow) -> Result<Removed, Error> {
+    pub(super) fn doom_memo(&self, row: &MemoRow) -> Result<ItemRemoval, Error> {
         let address = row.memo.derivation;
         let described = self.catalogue.derivation(&address, Wait::Yes)?.is_some();
         let edges = if described { Vec::new() } else { self.memo_inputs(row)? };
-        Ok(Removed { address, what: What::Memo(row.memo.output), edges })
+        Ok(ItemRemoval { address, what: What::Memo(row.memo.output), edges })
     }
 
     /// The inputs recorded in a memo; empty if its record is damaged or missing.

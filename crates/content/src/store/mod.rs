@@ -48,15 +48,15 @@ use std::thread::JoinHandle;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-pub use archive::Exported;
+pub use archive::ExportReport;
 pub use catalogue::AddressStatus;
-pub use collect::{Collect, Collected, DryRun, Scope};
+pub use collect::{Collect, CollectReport, DryRun, Scope};
 pub use config::{Config, Listener};
 pub use derivations::NewDerivation;
-pub use event::{Event, Opened, Operation, Outcome, Stats, Unreadable};
+pub use event::{Event, OpenReport, Operation, Outcome, Stats, Unreadable};
 use get::ReadBefore;
 pub use get::Reader;
-pub use import::{Import, Imported, ImportedName};
+pub use import::{Import, ImportReport, ImportedName};
 pub use imports::{DroppedImport, ImportRecord};
 pub use listing::{ListedBlob, ListedDerivation, RemovedItems};
 pub use lookup::Lookup;
@@ -64,7 +64,7 @@ pub use memos::NewMemo;
 pub use put::{Put, Writer};
 pub use report::Health;
 pub use roots::Lease;
-pub use scrub::{Scrub, Scrubbed};
+pub use scrub::{Scrub, ScrubReport};
 pub use usage::{Holder, Root, RootSpace, Space, Usage};
 
 pub(crate) use format::parse_format;
@@ -76,6 +76,7 @@ use collect::WaitingCollection;
 use commit::{Answer, Order, Request};
 use counters::{Counters, Kind};
 use guard::Guard;
+use imports::ImportsUnderWay;
 use keeper::Keeper;
 use owner::Owner;
 use report::Reporter;
@@ -98,7 +99,7 @@ pub struct Store {
 struct Inner {
     core: Arc<Core>,
     pool: Arc<Pool>,
-    opened: Opened,
+    opened: OpenReport,
     background: Mutex<Option<JoinHandle<()>>>,
     ended: Mutex<Option<oneshot::Receiver<Result<(), Error>>>>,
     owner: Arc<Mutex<Option<Owner>>>,
@@ -143,6 +144,7 @@ pub(crate) struct Core {
     cache: Cache,
     read_before: ReadBefore,
     guard: Guard,
+    imports: ImportsUnderWay,
     tally: Mutex<Tally>,
     /// The tally's bytes in use, for callers that must not wait for its lock.
     used: AtomicU64,
@@ -190,11 +192,12 @@ impl Store {
     }
 
     /// The damage that opening the store found and repaired.
-    pub fn opened(&self) -> &Opened {
+    pub fn opened(&self) -> &OpenReport {
         &self.inner.opened
     }
 
-    /// Marks the upgrade from an older format ([`Opened::upgrade_from`]) as done: the caller has converted its data.
+    /// Marks the upgrade from an older format ([`OpenReport::upgrade_from`]) as done: the caller has converted its
+    /// data.
     pub async fn finish_upgrade(&self) -> Result<(), Error> {
         self.blocking(|core| format::finish_upgrade(&*core.disk, core.segments.salt())).await
     }
@@ -230,6 +233,7 @@ impl Store {
         let tally = core.tally().clone();
         Stats {
             blobs: tally.blobs,
+            put_blobs: tally.put_blobs.unwrap_or_default(),
             blob_bytes: tally.blob_bytes,
             derivations: tally.derivations,
             memos: tally.memos,

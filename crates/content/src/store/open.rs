@@ -12,17 +12,18 @@ use tokio::sync::{Semaphore, oneshot};
 use super::background::Background;
 use super::catalogue::Catalogue;
 use super::commit::Writer;
-use super::format::{self, Closed};
+use super::format::{self, ClosedMark};
 use super::overlay::Overlay;
 use super::repair::{self, TornFile};
-use super::tables::Home;
+use super::tables::{Blob, Home, Table};
 use super::{
-    Config, Core, Counters, Event, Guard, Inner, Keeper, Opened, Owner, ReadBefore, Reporter, Reserve, Store,
-    Tally, Turns, Unreadable, keeper, lock,
+    Config, Core, Counters, Event, Guard, ImportsUnderWay, Inner, Keeper, OpenReport, Owner, ReadBefore,
+    Reporter, Reserve, Store, Tally, Turns, Unreadable, keeper, lock,
 };
 use crate::cache::Cache;
-use crate::files::{Files, Listed};
-use crate::index::{self, Covered, Index};
+use crate::facts::Class;
+use crate::files::{FileListing, Files};
+use crate::index::{self, Index, LogCoverage};
 use crate::io::Pool;
 use crate::log::{Append, Damage, FRONT, Gather, Place, Position, Record, Segments, segment_path};
 use crate::{Address, Disk, Error, Wait};
@@ -41,18 +42,19 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     let background = Arc::new(Background::default());
     let settings = index::Settings { recent_bytes: config.recent_bytes, ..index::Settings::default() };
     let mut opened =
-        Opened { clean: closed.is_some(), upgrade_from: format.upgrade_from, ..Opened::default() };
+        OpenReport { clean: closed.is_some(), upgrade_from: format.upgrade_from, ..OpenReport::default() };
     let parts = (Arc::clone(&disk), Arc::clone(&reporter), Arc::clone(&background));
     let catalogue = |index| Catalogue::new(index, config.cache_bytes, parts.clone());
     let search =
         Search { disk: &disk, segments: &segments, files: &files, settings, closed, opened: &mut opened };
-    let Found { catalogue, tally, next_segment: next, next_file, pins, log, torn_files } =
+    let SearchOutcome { catalogue, tally, next_segment: next, next_file, pins, log, torn_files } =
         search.run_until_found(&catalogue)?;
     let core = Arc::new(Core {
         room: Arc::new(Semaphore::new(config.queue_bytes as usize)),
         cache: Cache::new(crate::cache::Settings { bytes: config.cache_bytes }),
         read_before: ReadBefore::default(),
         guard: Guard::default(),
+        imports: ImportsUnderWay::default(),
         used: AtomicU64::new(tally.used_bytes()),
         tally: Mutex::new(tally),
         counters: Counters::default(),
@@ -74,9 +76,8 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         config,
     });
     pins.into_iter().for_each(|pin| core.cache.pin(pin));
-    let append = Append::new(segments, next, core.config.segment_bytes);
     let owner = Arc::new(Mutex::new(owner));
-    let (background, ended) = start(&core, append, &owner)?;
+    let (background, ended) = start(&core, Append::new(segments, next, core.config.segment_bytes), &owner)?;
     let mended = std::thread::scope(|scope| {
         // On a thread of its own: repairs block until the writer answers, and the caller may be in an async runtime.
         let mend = scope.spawn(|| mend(&core, log.as_ref(), &torn_files, &mut opened));
@@ -110,7 +111,7 @@ fn mend(
     core: &Core,
     log: Option<&BTreeMap<u32, u64>>,
     torn_files: &[TornFile],
-    opened: &mut Opened,
+    opened: &mut OpenReport,
 ) -> Result<(), Error> {
     let is_lost = |place: Place| match log.map(|log| log.get(&place.segment)) {
         None => false,
@@ -128,14 +129,14 @@ fn mend(
     Ok(())
 }
 
-type Ended = oneshot::Receiver<Result<(), Error>>;
+type EndReceiver = oneshot::Receiver<Result<(), Error>>;
 
 /// Starts the threads of a store; returns the index thread, and a channel that receives its result.
 fn start(
     core: &Arc<Core>,
     append: Append,
     owner: &Arc<Mutex<Option<Owner>>>,
-) -> Result<(JoinHandle<()>, Ended), Error> {
+) -> Result<(JoinHandle<()>, EndReceiver), Error> {
     let thread = |name: &str| std::thread::Builder::new().name(format!("content-{name}"));
     let failed = |cause| Error::disk("start a thread for", Path::new("."), cause);
     let writer = Writer::new(Arc::clone(core), append);
@@ -169,7 +170,7 @@ fn start(
 }
 
 /// The result of the search: the index, up to date with the log, and its companions.
-struct Found {
+struct SearchOutcome {
     catalogue: Catalogue,
     tally: Tally,
     /// The first free numbers of segments and files.
@@ -187,19 +188,19 @@ struct Search<'a> {
     segments: &'a Segments,
     files: &'a Files,
     settings: index::Settings,
-    closed: Option<Closed>,
-    opened: &'a mut Opened,
+    closed: Option<ClosedMark>,
+    opened: &'a mut OpenReport,
 }
 
 /// The index on disk, and the part of the log that it covers.
-struct Existing {
+struct ExistingIndex {
     index: Index,
     covered: Option<(Position, Tally)>,
 }
 
 impl Search<'_> {
     /// Looks through the disk, once more if the index turns out to be damaged.
-    fn run_until_found(mut self, catalogue: &impl Fn(Index) -> Catalogue) -> Result<Found, Error> {
+    fn run_until_found(mut self, catalogue: &impl Fn(Index) -> Catalogue) -> Result<SearchOutcome, Error> {
         match self.run(catalogue, None) {
             Err(Error::Index { what }) => self.run(catalogue, Some(what)),
             found => found,
@@ -207,11 +208,15 @@ impl Search<'_> {
     }
 
     /// Looks through the disk. The index is made anew if there is a reason to.
-    fn run(&mut self, catalogue: &impl Fn(Index) -> Catalogue, why: Option<String>) -> Result<Found, Error> {
-        // What another index covered is of no use.
+    fn run(
+        &mut self,
+        catalogue: &impl Fn(Index) -> Catalogue,
+        why: Option<String>,
+    ) -> Result<SearchOutcome, Error> {
+        // Entries about parts that the previous index covered do not apply to the new one.
         self.opened.unreadable.retain(|stretch| !stretch.covered);
         let mut list = self.present_segments()?;
-        let Existing { index, covered } = self.index(&list, why)?;
+        let ExistingIndex { index, covered } = self.index(&list, why)?;
         let is_covered = covered.is_some();
         let (position, mut tally) = covered.unwrap_or((Position { segment: 0, offset: 0 }, Tally::default()));
         let missing = missing_parts(&list, position, &tally);
@@ -221,6 +226,9 @@ impl Search<'_> {
             keep_whole_records(self.segments, &mut list, position, &mut self.opened.unreadable)?;
         }
         let catalogue = catalogue(index);
+        if tally.put_blobs.is_none() {
+            tally.put_blobs = Some(count_put_blobs(&catalogue)?);
+        }
         let next = self.follow(&list, position, is_covered, (&catalogue, &mut tally))?;
         let mut torn_files = Vec::new();
         let next_file =
@@ -231,7 +239,7 @@ impl Search<'_> {
         let live_to = tally.live_segments().last().map_or(0, |(last, _)| last + 1);
         let next_segment = next.max(covered_to).max(live_to).max(1);
         let pins = catalogue.pins(None)?.collect::<Result<_, Error>>()?;
-        Ok(Found { catalogue, tally, next_segment, next_file, pins, log, torn_files })
+        Ok(SearchOutcome { catalogue, tally, next_segment, next_file, pins, log, torn_files })
     }
 
     /// The segments with their lengths. Files that were swapped get their own names back; one whose name is taken is
@@ -256,7 +264,7 @@ impl Search<'_> {
     }
 
     /// The index on disk, or an empty one to be rebuilt.
-    fn index(&mut self, list: &BTreeMap<u32, u64>, why: Option<String>) -> Result<Existing, Error> {
+    fn index(&mut self, list: &BTreeMap<u32, u64>, why: Option<String>) -> Result<ExistingIndex, Error> {
         let why = match (why, self.opened.upgrade_from) {
             (None, Some(from)) if format::is_new_index_asked_for(&**self.disk)? => {
                 Some(format!("the store was of format {from}"))
@@ -274,7 +282,7 @@ impl Search<'_> {
         let folder = Path::new(INDEX_FOLDER);
         let index = Index::reset(Arc::clone(self.disk), folder, self.settings).map_err(plain)?;
         format::index_is_new(&**self.disk)?;
-        Ok(Existing { index, covered: None })
+        Ok(ExistingIndex { index, covered: None })
     }
 
     /// Replays the log from where the index ends; returns the number of the next segment.
@@ -406,19 +414,29 @@ fn existing(
     disk: &Arc<dyn Disk>,
     list: &BTreeMap<u32, u64>,
     settings: index::Settings,
-) -> Result<Existing, String> {
+) -> Result<ExistingIndex, String> {
     let (index, covered) = Index::open(Arc::clone(disk), Path::new(INDEX_FOLDER), settings)
         .map_err(|error| error.to_string())?;
-    let Some(Covered { position: (segment, offset), note }) = covered else {
+    let Some(LogCoverage { position: (segment, offset), note }) = covered else {
         // A crash came before the first flush: the whole log is replayed. But if the first segment was cleaned away,
         // there was an index.
         return match list.first_key_value() {
             Some((2.., _)) => Err("it is missing, or the log's beginning is".to_owned()),
-            _ => Ok(Existing { index, covered: None }),
+            _ => Ok(ExistingIndex { index, covered: None }),
         };
     };
     let tally = Tally::decode(&note).ok_or("its counts are damaged")?;
-    Ok(Existing { index, covered: Some((Position { segment, offset }, tally)) })
+    Ok(ExistingIndex { index, covered: Some((Position { segment, offset }, tally)) })
+}
+
+/// Counts the blobs that callers put.
+fn count_put_blobs(catalogue: &Catalogue) -> Result<u64, Error> {
+    let mut count = 0;
+    for row in catalogue.rows(Table::Blob, None)? {
+        let blob: Blob = catalogue.decoded(&row?.1)?;
+        count += u64::from(blob.class == Class::Acknowledged);
+    }
+    Ok(count)
 }
 
 /// Replays a segment from an offset on.
@@ -428,7 +446,7 @@ fn replay(
     from: u64,
     len: u64,
     (catalogue, tally): (&Catalogue, &mut Tally),
-    opened: &mut Opened,
+    opened: &mut OpenReport,
 ) -> Result<Vec<Damage>, Error> {
     let mut records: Vec<(Place, Record)> = Vec::new();
     let mut overlay = Overlay::default();
@@ -447,7 +465,7 @@ fn replay(
     Ok(damage)
 }
 
-/// How many records are applied to the index together.
+/// The number of records applied to the index together.
 pub(super) const REPLAYED_AT_ONCE: usize = 512;
 
 pub(super) fn bring_in(
@@ -476,12 +494,12 @@ pub(super) fn bring_in(
 fn clear_files(
     files: &Files,
     catalogue: &Catalogue,
-    opened: &mut Opened,
+    opened: &mut OpenReport,
     torn_files: &mut Vec<TornFile>,
 ) -> Result<u64, Error> {
     let mut strays = files.clear_incoming()?;
     // After a clean shutdown there are no files but those that the log names.
-    let listed = if opened.clean { Listed::default() } else { files.list()? };
+    let listed = if opened.clean { FileListing::default() } else { files.list()? };
     let damaged = opened.rebuilt.is_some() || opened.unreadable.iter().any(|unreadable| !unreadable.torn);
     let mut next = 0;
     let lens = listed.blobs.iter().map(|(name, len)| (name, Some(*len)));

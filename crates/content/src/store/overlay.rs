@@ -10,10 +10,10 @@ use super::tables::{
     AliasRow, Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, RowBytes, Table, name_key,
 };
 use super::tally::{Count, TallyChange};
-use crate::facts::{Gone, Memo, Time};
+use crate::facts::{Memo, RemovalRecord, Time};
 use crate::files::Name;
 use crate::index::{BuildBits, Change, Key};
-use crate::log::{Fact, Place, Record, Removed, What};
+use crate::log::{Fact, ItemRemoval, Place, Record, What};
 use crate::{Address, Error, Value};
 
 /// The changes of the current batch, on top of the index.
@@ -198,7 +198,7 @@ impl Overlay {
             }
             Fact::Remove { why, items } => {
                 let share = Place { len: place.len / items.len().max(1) as u32, ..place };
-                let gone = GoneRow { place: share, gone: Gone { at, why: *why } };
+                let gone = GoneRow { place: share, gone: RemovalRecord { at, why: *why } };
                 items.iter().for_each(|item| self.remove(item, gone));
             }
         }
@@ -259,7 +259,7 @@ impl Overlay {
         }
     }
 
-    fn remove(&mut self, item: &Removed, gone: GoneRow) {
+    fn remove(&mut self, item: &ItemRemoval, gone: GoneRow) {
         let address = &item.address;
         let key = removed_key(item.what, address);
         match item.what {

@@ -6,6 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use anabranch_text::Plain;
+
 use crate::Error;
 
 const NAME: &str = "lock";
@@ -44,7 +46,7 @@ impl Owner {
                 let _ = Read::by_ref(&mut file).take(4096).read_to_string(&mut text);
                 let owner = text.trim();
                 let listens_on = owner.split_once(LISTENING).map(|(_, listens_on)| listens_on.to_owned());
-                return Err(Error::Owned { owner: owner.to_owned(), listens_on });
+                return Err(Error::Owned { owner: Plain(owner).to_string(), listens_on });
             }
             Err(TryLockError::Error(cause)) => return Err(disk("lock", cause)),
         }

@@ -15,7 +15,7 @@ use crate::shards::Shards;
 /// Derived values that are not in the index yet. The room in the writer's queue bounds them: each caller that adds a
 /// value holds some of it.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingValues {
     /// The number of entries: readers skip the maps while it is 0.
     count: AtomicUsize,
     bytes: AtomicU64,
@@ -42,7 +42,7 @@ type Blobs = HashMap<Address, (usize, Bytes), BuildAddress>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
-impl Pending {
+impl PendingValues {
     /// Adds a memo and its output's bytes; `None` if the same memo is there already.
     pub(crate) fn add(&self, memo: Memo, inputs: &[Address], bytes: Bytes) -> Option<Ticket> {
         let mut memos = lock(self.memos.of(&memo.derivation));

@@ -59,7 +59,7 @@ impl Store {
 
     /// Makes a writer that stores a blob piece by piece.
     pub fn writer(&self, class: Class) -> Writer {
-        Writer { store: self.clone(), class, len: 0, state: Taking::Small(BytesMut::new()) }
+        Writer { store: self.clone(), class, len: 0, state: WriterState::Small(BytesMut::new()) }
     }
 
     fn count_put(&self, result: Result<Put, Error>) -> Result<Put, Error> {
@@ -141,11 +141,11 @@ pub struct Writer {
     store: Store,
     class: Class,
     len: u64,
-    state: Taking,
+    state: WriterState,
 }
 
 #[derive(Debug)]
-enum Taking {
+enum WriterState {
     /// The bytes so far, which may be small enough to be packed.
     Small(BytesMut),
     Large(Box<Sink>),
@@ -160,23 +160,23 @@ impl Writer {
         let core = &self.store.inner.core;
         let len = self.len + bytes.len() as u64;
         core.room_for(len).await?;
-        self.state = match std::mem::replace(&mut self.state, Taking::Torn) {
-            Taking::Small(mut small) if len <= core.config.packed_most as u64 => {
+        self.state = match std::mem::replace(&mut self.state, WriterState::Torn) {
+            WriterState::Small(mut small) if len <= core.config.packed_most as u64 => {
                 small.extend_from_slice(&bytes);
-                Taking::Small(small)
+                WriterState::Small(small)
             }
-            Taking::Small(small) => {
+            WriterState::Small(small) => {
                 let number = core.next_file.fetch_add(1, Ordering::Relaxed);
                 let mut sink = Sink::begin(&self.store.inner.pool, &core.files, number).await?;
                 sink.write(small.freeze()).await?;
                 sink.write(bytes).await?;
-                Taking::Large(Box::new(sink))
+                WriterState::Large(Box::new(sink))
             }
-            Taking::Large(mut sink) => {
+            WriterState::Large(mut sink) => {
                 sink.write(bytes).await?;
-                Taking::Large(sink)
+                WriterState::Large(sink)
             }
-            Taking::Torn => return Err(Error::Torn),
+            WriterState::Torn => return Err(Error::Torn),
         };
         self.len = len;
         Ok(())
@@ -186,9 +186,9 @@ impl Writer {
     pub async fn finish(self) -> Result<Put, Error> {
         let Writer { store, class, len, state } = self;
         match state {
-            Taking::Small(bytes) => store.put_packed(bytes.freeze(), class).await,
-            Taking::Torn => Err(Error::Torn),
-            Taking::Large(sink) => {
+            WriterState::Small(bytes) => store.put_packed(bytes.freeze(), class).await,
+            WriterState::Torn => Err(Error::Torn),
+            WriterState::Large(sink) => {
                 let result = keep_file(&store, *sink, len, class).await;
                 store.count_put(result)
             }
@@ -203,7 +203,7 @@ async fn keep_file(store: &Store, sink: Sink, len: u64, class: Class) -> Result<
     if store.keeps(&address, class).await? {
         return Ok(Put { address, len, new: false });
     }
-    let unsettled = Unsettled(core);
+    let unsettled = UnsettledFile(core);
     let durability = match class {
         Class::Acknowledged => Durability::Now,
         Class::Derivable => Durability::Later,
@@ -219,9 +219,9 @@ async fn keep_file(store: &Store, sink: Sink, len: u64, class: Class) -> Result<
 }
 
 /// A file in place that the log may or may not name. If dropped, the next open lists all files, and finds it.
-pub(super) struct Unsettled<'a>(pub(super) &'a Core);
+pub(super) struct UnsettledFile<'a>(pub(super) &'a Core);
 
-impl Drop for Unsettled<'_> {
+impl Drop for UnsettledFile<'_> {
     fn drop(&mut self) {
         self.0.unsettled.store(true, Ordering::Relaxed);
     }

@@ -17,7 +17,7 @@ const CACHE_BYTES: u64 = 4096;
 
 /// Memos by derivation. An address has two possible places; a new memo replaces the older of the two.
 #[derive(Debug)]
-pub(crate) struct Recalled {
+pub(crate) struct RecalledMemos {
     shards: Shards<RwLock<Shard>>,
     pairs: usize,
 }
@@ -34,10 +34,10 @@ struct Shard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
-impl Recalled {
-    pub(crate) fn new(cache_bytes: u64) -> Recalled {
+impl RecalledMemos {
+    pub(crate) fn new(cache_bytes: u64) -> RecalledMemos {
         let most = (cache_bytes / CACHE_BYTES).min(MOST) as usize;
-        Recalled { shards: Shards::default(), pairs: most / 2 / SHARDS }
+        RecalledMemos { shards: Shards::default(), pairs: most / 2 / SHARDS }
     }
 
     pub(crate) fn get(&self, derivation: &Address) -> Option<Memo> {

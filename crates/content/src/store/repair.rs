@@ -6,14 +6,14 @@
 
 use std::collections::HashSet;
 
-use super::commit::{Doomed, Group, Order, When};
+use super::commit::{DoomedItem, Group, Order, When};
 use super::pipeline::Pipeline;
 use super::sweep::Producers;
 use super::tables::{Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, RowBytes, Table};
 use super::{Core, Event};
 use crate::facts::{Class, Memo, RemovalReason};
 use crate::files::Name;
-use crate::log::{Fact, HEADER, Place, Record, Removed, What};
+use crate::log::{Fact, HEADER, ItemRemoval, Place, Record, What};
 use crate::{Address, Error};
 
 /// A file that is shorter or longer than its blob.
@@ -24,7 +24,7 @@ pub(super) struct TornFile {
 
 /// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Repaired {
+pub(super) struct RepairReport {
     /// Records that were written again.
     pub recovered: u64,
     /// The number of acknowledged items that are lost.
@@ -41,7 +41,7 @@ pub(super) fn repair(
     core: &Core,
     is_lost: impl Fn(Place) -> bool,
     torn_files: &[TornFile],
-) -> Result<Repaired, Error> {
+) -> Result<RepairReport, Error> {
     let mut repair = Repair { core, writes: Pipeline::new(core), losses: Vec::new() };
     for row in core.catalogue.rows(Table::Pin, None)? {
         let (address, row) = row?;
@@ -134,9 +134,9 @@ impl Repair<'_> {
     }
 
     /// Removes the lost items, and reports them.
-    fn finish(self) -> Result<Repaired, Error> {
+    fn finish(self) -> Result<RepairReport, Error> {
         let Repair { core, writes, losses } = self;
-        let mut repaired = Repaired { recovered: writes.settle()?, ..Repaired::default() };
+        let mut repaired = RepairReport { recovered: writes.settle()?, ..RepairReport::default() };
         core.submit_blocking(Order::Sync)?;
         if losses.is_empty() {
             return Ok(repaired);
@@ -145,12 +145,12 @@ impl Repair<'_> {
         for part in losses.chunks(256) {
             let mut groups: Vec<Group> = Vec::new();
             for Loss { address, what, row, .. } in part {
-                let removed = Removed { address: *address, what: *what, edges: Vec::new() };
-                groups.push(vec![Doomed { removed, when: When::Damaged(row.clone()) }]);
+                let removed = ItemRemoval { address: *address, what: *what, edges: Vec::new() };
+                groups.push(vec![DoomedItem { removed, when: When::Damaged(row.clone()) }]);
                 let memos = if *what == What::Blob { producers.of(core, address)? } else { Vec::new() };
                 for (row, bytes) in memos {
                     let removed = core.doom_memo(&row)?;
-                    groups.push(vec![Doomed { removed, when: When::Damaged(bytes) }]);
+                    groups.push(vec![DoomedItem { removed, when: When::Damaged(bytes) }]);
                 }
             }
             let removed = core.submit_blocking(Order::Remove(RemovalReason::Damaged, groups))?.removed;

@@ -7,7 +7,7 @@ use anabranch_text::count;
 use tracing::{debug, error, info, warn};
 
 use super::config::Listener;
-use super::event::{Event, Opened};
+use super::event::{Event, OpenReport};
 use crate::facts::Class;
 
 /// The health of a store since it was opened, opening included.
@@ -25,7 +25,7 @@ pub struct Health {
     pub failures: u64,
     /// The index is damaged, and is being rebuilt from the log.
     pub index_damaged: bool,
-    /// How often a damaged index was rebuilt from the log. The data is whole, but the disk changed bytes.
+    /// The number of times a damaged index was rebuilt from the log. The data is whole, but the disk changed bytes.
     pub index_rebuilt: u64,
     /// The store is over its quota, and collection cannot get it below.
     pub over_quota: bool,
@@ -180,8 +180,8 @@ fn log(event: &Event) {
     }
 }
 
-fn log_opened(opened: &Opened) {
-    let Opened { clean, replayed, unfinished, .. } = opened;
+fn log_opened(opened: &OpenReport) {
+    let OpenReport { clean, replayed, unfinished, .. } = opened;
     let (lost, unreadable) = (opened.losses(), opened.unreadable.len());
     if lost > 0 {
         log_line!(error, clean, replayed, unfinished, unreadable, lost, "{opened}");
@@ -322,8 +322,8 @@ mod tests {
         check(
             &[
                 Event::Done { operation: "put", outcome: crate::Outcome::Bytes(1) },
-                Event::Opened(Opened::default()),
-                Event::Opened(Opened { clean: true, ..Opened::default() }),
+                Event::Opened(OpenReport::default()),
+                Event::Opened(OpenReport { clean: true, ..OpenReport::default() }),
                 Event::Removed { count: 2, why: RemovalReason::Collected },
                 Event::Indexed,
                 Event::Cleaned { segments: 1, bytes: 100 },
@@ -348,34 +348,43 @@ mod tests {
             torn,
             covered: false,
         };
-        let check = |opened: Opened, expected: Expect| check(&[Event::Opened(opened)], &expected);
+        let check = |opened: OpenReport, expected: Expect| check(&[Event::Opened(opened)], &expected);
         check(
-            Opened { replayed: 20_000, unfinished: 1, unreadable: vec![stretch(true)], ..Opened::default() },
+            OpenReport {
+                replayed: 20_000,
+                unfinished: 1,
+                unreadable: vec![stretch(true)],
+                ..OpenReport::default()
+            },
             expect![[r#"
                 INFO anabranch_content: opened after a crash: 20000 records read again from the log; an unfinished write of 20 bytes dropped; 1 file of unfinished puts removed clean=false replayed=20000 unfinished=1 unreadable=1
                 fine
             "#]],
         );
         check(
-            Opened { clean: true, rebuilt: Some("it was found damaged".to_owned()), ..Opened::default() },
+            OpenReport {
+                clean: true,
+                rebuilt: Some("it was found damaged".to_owned()),
+                ..OpenReport::default()
+            },
             expect![[r#"
                 WARN anabranch_content: opened: the index was rebuilt from the log (it was found damaged) clean=true replayed=0 unfinished=0 unreadable=0
                 fine
             "#]],
         );
         check(
-            Opened { clean: true, strays: vec!["files/notes.txt".to_owned()], ..Opened::default() },
+            OpenReport { clean: true, strays: vec!["files/notes.txt".to_owned()], ..OpenReport::default() },
             expect![[r#"
                 INFO anabranch_content: opened: 1 unknown file left alone clean=true replayed=0 unfinished=0 unreadable=0
                 fine
             "#]],
         );
         check(
-            Opened {
+            OpenReport {
                 replayed: 1,
                 unfinished: 2,
                 unreadable: vec![stretch(false), stretch(false)],
-                ..Opened::default()
+                ..OpenReport::default()
             },
             expect![[r#"
                 ERROR anabranch_content: opened after a crash: at least 2 acknowledged things lost; log/00000001.log is unreadable for 20 bytes from byte 100; log/00000001.log is unreadable for 20 bytes from byte 100; 1 record read again from the log; 2 files of unfinished puts moved to quarantine clean=false lost=2 replayed=1 unfinished=2 unreadable=2
@@ -383,7 +392,7 @@ mod tests {
             "#]],
         );
         check(
-            Opened { lost: 5, unreadable: vec![stretch(false)], ..Opened::default() },
+            OpenReport { lost: 5, unreadable: vec![stretch(false)], ..OpenReport::default() },
             expect![[r#"
             ERROR anabranch_content: opened after a crash: at least 5 acknowledged things lost; log/00000001.log is unreadable for 20 bytes from byte 100 clean=false lost=5 replayed=0 unfinished=0 unreadable=1
             5 acknowledged things lost; see the log

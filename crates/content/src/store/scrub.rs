@@ -9,7 +9,7 @@ use super::counters::Kind;
 use super::repair::repair;
 use super::tables::{Blob, Home, Table};
 use super::{Core, Store, Unreadable};
-use crate::files::{Name, Reading};
+use crate::files::{BlobReader, Name};
 use crate::log::{Damage, Fact, Place, Record, segment_path};
 use crate::{Address, Context, Error, Wait};
 
@@ -29,7 +29,7 @@ impl Default for Scrub {
 /// The result of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Scrubbed {
+pub struct ScrubReport {
     /// Records of the log read and checked.
     pub records: u64,
     /// Large blobs read and checked.
@@ -48,12 +48,12 @@ pub struct Scrubbed {
 
 impl Store {
     /// Reads and checks everything. Dropping the future stops it. One scrub goes on at a time; another waits.
-    pub async fn scrub(&self, terms: Scrub) -> Result<Scrubbed, Error> {
+    pub async fn scrub(&self, terms: Scrub) -> Result<ScrubReport, Error> {
         let stop = StopOnDrop(Arc::default());
         let stopped = Arc::clone(&stop.0);
         let result = self.in_turn(
             |turns| &turns.scrubbing,
-            move |core| Pass { core, terms, stopped, due: 0, found: Scrubbed::default() }.run(),
+            move |core| Pass { core, terms, stopped, due: 0, found: ScrubReport::default() }.run(),
         );
         let result = result.await;
         self.inner.core.count(Kind::Scrub, result, |found| Some(found.bytes))
@@ -74,7 +74,7 @@ struct Pass<'a> {
     stopped: Arc<AtomicBool>,
     /// Bytes read since the last pause.
     due: u64,
-    found: Scrubbed,
+    found: ScrubReport,
 }
 
 /// A segment that was read.
@@ -94,11 +94,11 @@ impl Segment {
 /// Bytes read between two pauses.
 const STRIDE: u64 = 1 << 20;
 
-/// How often a pausing scrub checks whether it has to stop.
+/// The interval at which a pausing scrub checks whether it must stop.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 
 impl Pass<'_> {
-    fn run(mut self) -> Result<Scrubbed, Error> {
+    fn run(mut self) -> Result<ScrubReport, Error> {
         let segments = self.core.segments.list()?;
         let last = segments.last_key_value().map(|(segment, _)| *segment);
         let next = self.core.tail.load(Ordering::Acquire);
@@ -225,7 +225,7 @@ impl Pass<'_> {
     }
 
     fn file(&mut self, name: Name, len: u64) -> Result<(), crate::files::Error> {
-        let reading = Reading::open(&self.core.files, name, len)?;
+        let reading = BlobReader::open(&self.core.files, name, len)?;
         let mut offset = 0;
         while offset < len {
             let piece = reading.read(offset..offset + STRIDE.min(len - offset))?;

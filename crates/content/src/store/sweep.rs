@@ -2,13 +2,13 @@
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use super::commit::{self, Doomed, Order, When};
+use super::commit::{self, DoomedItem, Order, When};
 use super::event::is_young;
 use super::mark::{Marks, mark};
 use super::tables::{Blob, DerivationRow, MemoRow, Row, RowBytes, Table};
-use super::{Collect, Collected, Core, DryRun, Scope};
+use super::{Collect, CollectReport, Core, DryRun, Scope};
 use crate::facts::{Class, RemovalReason, Time};
-use crate::log::{Removed, What};
+use crate::log::{ItemRemoval, What};
 use crate::{Address, Error, Wait};
 
 /// Items that are removed together.
@@ -16,10 +16,10 @@ struct Group {
     /// The cost of deriving them again, per byte.
     worth: u64,
     bytes: u64,
-    doomed: Vec<Doomed>,
+    doomed: Vec<DoomedItem>,
 }
 
-/// How many groups one order removes.
+/// The number of groups that one order removes.
 const BATCH: usize = 256;
 
 /// One pass over all data.
@@ -38,7 +38,7 @@ pub(super) struct Sweep<'a> {
     taken: usize,
     /// Derivations whose memo was removed, or would be but for the dry run.
     gone: HashSet<Address>,
-    pub(super) result: Collected,
+    pub(super) result: CollectReport,
 }
 
 impl<'a> Sweep<'a> {
@@ -55,7 +55,7 @@ impl<'a> Sweep<'a> {
             batch: Vec::new(),
             taken: 0,
             gone: HashSet::new(),
-            result: Collected::default(),
+            result: CollectReport::default(),
         })
     }
 
@@ -68,11 +68,11 @@ impl<'a> Sweep<'a> {
             if self.stays(self.marks.holds(&address), blob.at, blob.class) {
                 continue;
             }
-            let removed = Removed { address, what: What::Blob, edges: Vec::new() };
+            let removed = ItemRemoval { address, what: What::Blob, edges: Vec::new() };
             let mut group = Group {
                 worth: 0,
                 bytes: blob.size(),
-                doomed: vec![Doomed { removed, when: When::Unwanted(seen) }],
+                doomed: vec![DoomedItem { removed, when: When::Unwanted(seen) }],
             };
             if self.add_memos(&address, &mut group)? {
                 group.worth /= group.bytes.max(1);
@@ -96,7 +96,7 @@ impl<'a> Sweep<'a> {
                 return Ok(false);
             }
             group.worth = group.worth.saturating_add(row.memo.cost.worth());
-            group.doomed.push(Doomed { removed: self.core.doom_memo(&row)?, when: When::Unwanted(seen) });
+            group.doomed.push(DoomedItem { removed: self.core.doom_memo(&row)?, when: When::Unwanted(seen) });
         }
         Ok(true)
     }
@@ -117,7 +117,7 @@ impl<'a> Sweep<'a> {
             if output.is_some() && !self.marks.holds(&row.memo.output) {
                 continue;
             }
-            let doomed = vec![Doomed { removed: self.core.doom_memo(&row)?, when: When::Unwanted(seen) }];
+            let doomed = vec![DoomedItem { removed: self.core.doom_memo(&row)?, when: When::Unwanted(seen) }];
             self.take(Group { worth: 0, bytes: 0, doomed })?;
         }
         self.remove_batch()
@@ -138,8 +138,8 @@ impl<'a> Sweep<'a> {
                 Ok(None) | Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            let removed = Removed { address, what: What::Derivation, edges: derivation.inputs };
-            let doomed = vec![Doomed { removed, when: When::Unwanted(seen) }];
+            let removed = ItemRemoval { address, what: What::Derivation, edges: derivation.inputs };
+            let doomed = vec![DoomedItem { removed, when: When::Unwanted(seen) }];
             self.take(Group { worth: 0, bytes: 0, doomed })?;
         }
         self.remove_batch()
@@ -280,7 +280,7 @@ impl PartialEq for ByWorth {
 
 impl Eq for ByWorth {}
 
-fn blob_size(doomed: &Doomed) -> Option<(Address, u64)> {
+fn blob_size(doomed: &DoomedItem) -> Option<(Address, u64)> {
     let When::Unwanted(row) = &doomed.when else { return None };
     let blob = Blob::decode(row).filter(|_| doomed.removed.what == What::Blob)?;
     Some((doomed.removed.address, blob.size()))

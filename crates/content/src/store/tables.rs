@@ -1,7 +1,7 @@
 //! The tables of the index, one per kind of data, and the encoding of their rows.
 
 use crate::Address;
-use crate::facts::{Class, Gone, Memo, NameChange, RemovalReason, Time};
+use crate::facts::{Class, Memo, NameChange, RemovalReason, RemovalRecord, Time};
 use crate::fields::{Give, Take};
 use crate::index::Key;
 use crate::log::{Place, give_cost, give_history, take_cost, take_history};
@@ -57,7 +57,7 @@ pub(crate) struct Blob {
     pub home: Home,
 }
 
-/// Where a blob's bytes are.
+/// The location of a blob's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
     /// In the record.
@@ -291,7 +291,7 @@ impl Row for NameRow {
 pub(crate) struct GoneRow {
     /// The place of the record; the length is only this tombstone's share of it.
     pub place: Place,
-    pub gone: Gone,
+    pub gone: RemovalRecord,
 }
 
 impl Row for GoneRow {
@@ -306,7 +306,7 @@ impl Row for GoneRow {
     fn decode(bytes: &[u8]) -> Option<GoneRow> {
         let mut take = Take(bytes);
         let place = take_place(&mut take)?;
-        let gone = Gone { at: Time(take.u64()?), why: RemovalReason::of_number(take.u8()?)? };
+        let gone = RemovalRecord { at: Time(take.u64()?), why: RemovalReason::of_number(take.u8()?)? };
         take.end()?;
         Some(GoneRow { place, gone })
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::tables::{Blob, Home, Row};
+use crate::facts::Class;
 use crate::fields::{Give, Take};
 
 /// The counts and sizes of a store's data.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub blobs: u64,
     pub blob_bytes: u64,
@@ -17,11 +18,20 @@ pub(crate) struct Tally {
     pub pins: u64,
     pub names: u64,
     pub gone: u64,
+    /// Blobs of [`Class::Acknowledged`]: callers put them. `None` if the index was written by a version that did not
+    /// count them.
+    pub put_blobs: Option<u64>,
     /// More than any file's number.
     pub next_file: u64,
     /// Bytes of live records, by segment and in total.
     live: BTreeMap<u32, u64>,
     live_bytes: u64,
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally::decode(&[0; 80]).expect("the counts of an empty store")
+    }
 }
 
 impl Tally {
@@ -48,7 +58,7 @@ impl Tally {
             &mut self.names,
             &mut self.gone,
         ];
-        for (total, change) in totals.into_iter().zip(counts) {
+        for (total, change) in totals.into_iter().chain(&mut self.put_blobs).zip(counts) {
             *total = total.wrapping_add_signed(*change);
         }
         self.next_file = self.next_file.max(*next_file);
@@ -71,7 +81,7 @@ impl Tally {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        for number in self.counts() {
+        for number in self.counts().into_iter().chain(self.put_blobs) {
             out.give_u64(number);
         }
         for (segment, live) in &self.live {
@@ -82,6 +92,8 @@ impl Tally {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Tally> {
+        // The pairs at the end have 12 bytes each, the counts before them 72, or 80 with the last one.
+        let counts_put_blobs = bytes.len() % 12 == 8;
         let mut take = Take(bytes);
         let mut next = || take.u64();
         let mut tally = Tally {
@@ -94,6 +106,7 @@ impl Tally {
             names: next()?,
             gone: next()?,
             next_file: next()?,
+            put_blobs: if counts_put_blobs { Some(next()?) } else { None },
             live: BTreeMap::new(),
             live_bytes: 0,
         };
@@ -116,6 +129,7 @@ impl Tally {
             names,
             gone,
             next_file,
+            put_blobs: _,
             live: _,
             live_bytes: _,
         } = *self;
@@ -127,7 +141,7 @@ impl Tally {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TallyChange {
     /// By [`Count`].
-    counts: [i64; 8],
+    counts: [i64; 9],
     next_file: u64,
     /// Bytes of live records, by segment: a batch touches few.
     live: BTreeMap<u32, i64>,
@@ -144,6 +158,7 @@ pub(crate) enum Count {
     Pins,
     Names,
     Gone,
+    PutBlobs,
 }
 
 impl TallyChange {
@@ -175,6 +190,7 @@ impl TallyChange {
         self.replace(Count::Blobs, old, new);
         for (blob, sign) in [(old, -1), (new, 1)] {
             if let Some(blob) = blob {
+                self.counts[Count::PutBlobs as usize] += sign * i64::from(blob.class == Class::Acknowledged);
                 self.counts[Count::BlobBytes as usize] += sign * blob.size() as i64;
                 self.counts[Count::FileBytes as usize] += sign * file_bytes(blob) as i64;
             }
@@ -186,5 +202,22 @@ fn file_bytes(blob: &Blob) -> u64 {
     match blob.home {
         Home::Packed => 0,
         Home::File { len, .. } => len,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Versions before this one did not count the blobs that callers put.
+    #[test]
+    fn counts_of_older_versions_are_read() {
+        let tally = Tally { blobs: 3, put_blobs: Some(2), live: [(7, 40)].into(), ..Tally::default() };
+        let new = tally.encode();
+        let old = [&new[..72], &new[80..]].concat();
+        let read = Tally::decode(&old).unwrap();
+        assert_eq!((read.blobs, read.put_blobs, read.live_bytes()), (3, None, 40));
+        assert_eq!(Tally::decode(&new).unwrap().put_blobs, Some(2));
+        assert_eq!(Tally::decode(&new[..79]), None);
     }
 }

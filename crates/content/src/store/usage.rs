@@ -1,11 +1,11 @@
-//! What takes the space, and who holds it: totals by kind, and per root (a name, a pin, an import) the items that it
+//! The use of space and its holders: totals by kind, and per root (a name, a pin, an import) the items that it
 //! leads to and the items that only it holds.
 //!
 //! The items are those that a collection keeps: the root's value, and everything needed to derive it again.
 
 use std::collections::HashMap;
 
-use super::mark::{Need, Reached, reached};
+use super::mark::{Need, ReachedAddresses, reached};
 use super::roots::is_reserved;
 use super::tables::{Blob, Table};
 use super::{Core, Store, imports};
@@ -61,7 +61,7 @@ pub struct Holder {
     pub is_shared: bool,
 }
 
-/// What takes the space.
+/// The use of space.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Blobs that were put.
@@ -86,7 +86,7 @@ pub struct Usage {
 const COUNTED_MOST: usize = 50_000_000;
 
 impl Store {
-    /// What takes the space: the totals, the space of up to `most` roots, and the holders of these addresses. Reads the
+    /// The use of space: the totals, the space of up to `most` roots, and the holders of these addresses. Reads the
     /// descriptions of all held derivations.
     pub async fn usage(&self, most: usize, addresses: &[Address]) -> Result<Usage, Error> {
         let addresses = addresses.to_vec();
@@ -163,7 +163,7 @@ impl Graph {
         }
         let mut edges: Vec<(u32, Box<[u32]>)> = Vec::new();
         while let Some((node, address, need)) = unread.pop() {
-            let Reached { derivation, next, .. } = reached(core, &address, need)?;
+            let ReachedAddresses { derivation, next, .. } = reached(core, &address, need)?;
             if need == Need::Means {
                 let blob = core.catalogue.stored_blob(&address, Wait::Yes)?;
                 let (blobs, bytes) = blob.map_or((0, 0), |blob| (1, blob.size()));

@@ -38,7 +38,7 @@ pub(crate) struct Part {
 
 /// A whole blob's address and what is left to write of its tree file.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct BuiltTree {
     pub(crate) address: Address,
     pub(crate) len: u64,
     /// The last values, then the header: a tree file that was cut off in writing has none.
@@ -99,7 +99,7 @@ impl Builder {
     }
 
     /// Ends the blob.
-    pub(crate) fn finish(mut self) -> Done {
+    pub(crate) fn finish(mut self) -> BuiltTree {
         let tree = Tree { shape: self.shape, len: self.len };
         if tree.groups() == 1 {
             let hasher = self.hasher.take().expect("a single group is hashed here");
@@ -115,7 +115,7 @@ impl Builder {
         let mut last = self.ready;
         last.bytes.extend(self.spans.as_flattened());
         let header = Part { offset: 0, bytes: tree.header().to_vec() };
-        Done { address: Address::from_bytes(root(&self.spans)), len: self.len, tree: [last, header] }
+        BuiltTree { address: Address::from_bytes(root(&self.spans)), len: self.len, tree: [last, header] }
     }
 
     /// Ends the current group, unless it came with its value.

@@ -27,21 +27,22 @@ pub(crate) type Value = [u8; VALUE_LEN];
 /// The length of a tree file's header.
 pub(crate) const HEADER_LEN: usize = 24;
 
-/// How many bytes of a blob a value in the file stands for, at the least.
+/// The length of a group, in bytes.
 pub(crate) const GROUP_LEN: usize = 64 << 10;
 
 const VALUE_LEN: usize = 32;
 const MAGIC: [u8; 8] = *b"blobtree";
 const VERSION: u32 = 1;
 
-/// The tree of a blob of some length: where its parts and their values are, and whether these are right.
+/// The tree of a blob with a given length: the positions of its parts and their values, and the checks of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
     shape: Shape,
     len: u64,
 }
 
-/// How a blob is cut. Both are powers of two, so that groups and spans are subtrees of BLAKE3's tree.
+/// The way in which a blob is split. Both numbers are powers of two, so that groups and spans are subtrees of BLAKE3's
+/// tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     group_len: u64,
@@ -67,45 +68,45 @@ impl Tree {
         header
     }
 
-    /// How long the tree file is.
+    /// The length of the tree file.
     pub(crate) fn file_len(&self) -> u64 {
         self.span_values().end
     }
 
-    /// Which groups have bytes in this range of the blob.
+    /// The groups that overlap this range of the blob.
     pub(crate) fn groups_of(&self, range: &Range<u64>) -> Range<u64> {
         range.start / self.shape.group_len..range.end.div_ceil(self.shape.group_len)
     }
 
-    /// Which span a group is in, and its place there.
+    /// The span of a group, and the group's index in it.
     pub(crate) fn place_of(&self, group: u64) -> (u64, usize) {
         (group / self.shape.span_groups, (group % self.shape.span_groups) as usize)
     }
 
-    /// Where a group's bytes are in the blob.
+    /// The range of a group's bytes in the blob.
     pub(crate) fn group(&self, group: u64) -> Range<u64> {
         let start = group.saturating_mul(self.shape.group_len);
         start.min(self.len)..start.saturating_add(self.shape.group_len).min(self.len)
     }
 
-    /// Where the values of a span's groups are in the tree file.
+    /// The range of the values of a span's groups in the tree file.
     pub(crate) fn group_values(&self, span: u64) -> Range<u64> {
         let first = span.saturating_mul(self.shape.span_groups).min(self.groups());
         let last = first.saturating_add(self.shape.span_groups).min(self.groups());
         place(first)..place(last)
     }
 
-    /// Where the spans' values are in the tree file.
+    /// The range of the spans' values in the tree file.
     pub(crate) fn span_values(&self) -> Range<u64> {
         place(self.groups())..place(self.groups() + self.spans())
     }
 
-    /// Are these the spans' values of the blob at `address`?
+    /// Whether these are the spans' values of the blob at `address`.
     pub(crate) fn spans_hold(&self, spans: &[Value], address: &Address) -> bool {
         spans.len() as u64 == self.spans() && root(spans) == *address.as_bytes()
     }
 
-    /// Are these the values of the groups of a span that has this value?
+    /// Whether these are the values of the groups of a span that has this value.
     pub(crate) fn groups_hold(&self, span: u64, groups: &[Value], value: &Value) -> bool {
         let range = self.group_values(span);
         let merge = if self.spans() == 1 { root } else { merge };
@@ -113,7 +114,7 @@ impl Tree {
         whole && !groups.is_empty() && merge(groups) == *value
     }
 
-    /// Are these the bytes of a group that has this value?
+    /// Whether these are the bytes of a group that has this value.
     pub(crate) fn group_holds(&self, group: u64, bytes: &[u8], value: &Value) -> bool {
         let range = self.group(group);
         bytes.len() as u64 == range.end - range.start && self.value_of(range.start, bytes) == Some(*value)
@@ -137,7 +138,7 @@ impl Tree {
     }
 }
 
-/// Where the value of this number is in a tree file.
+/// The offset of the value with this number in a tree file.
 fn place(number: u64) -> u64 {
     HEADER_LEN as u64 + number * VALUE_LEN as u64
 }

@@ -5,9 +5,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
     /// The bytes that this thread allocated less those that it freed, in blocks as glibc cuts them.
@@ -40,7 +40,7 @@ fn note(bytes: i64) {
 }
 
 // SAFETY: every call goes on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(block(layout));
         let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));

@@ -39,7 +39,7 @@ async fn whole() -> Vec<u8> {
     whole_with_root().await.0
 }
 
-async fn whole_with_root() -> (Vec<u8>, Address) {
+pub(crate) async fn whole_with_root() -> (Vec<u8>, Address) {
     let store = Store::in_memory(Config { packed_most: 100, ..Config::default() }).unwrap();
     let mut inputs = Vec::new();
     for len in [40, 300] {

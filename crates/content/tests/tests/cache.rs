@@ -8,16 +8,18 @@ mod threads;
 
 use std::ops::Range;
 
-use anabranch_content::{Address, Admission, Cache, CacheSettings, CacheStats, Mismatch, Refusal, Verified};
+use anabranch_content::{
+    Address, Admission, Cache, CacheSettings, CacheStats, Mismatch, Refusal, VerifiedBytes,
+};
 use bytes::Bytes;
 
 const ENTRY: u64 = Cache::ENTRY_BYTES;
 
 /// A value of so many bytes, unlike that of any other number.
-fn value(number: u64, length: usize) -> Verified {
+fn value(number: u64, length: usize) -> VerifiedBytes {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.resize(length.max(8), 0);
-    Verified::check(Address::of(&bytes), bytes.into()).unwrap()
+    VerifiedBytes::check(Address::of(&bytes), bytes.into()).unwrap()
 }
 
 fn address(number: u64, length: usize) -> Address {
@@ -29,7 +31,7 @@ fn address(number: u64, length: usize) -> Address {
 /// Many tests use values that take a thousand bytes each.
 const LENGTH: usize = 1000 - ENTRY as usize;
 
-fn thousand(number: u64) -> Verified {
+fn thousand(number: u64) -> VerifiedBytes {
     value(number, LENGTH)
 }
 
@@ -76,7 +78,7 @@ fn a_value_is_there_until_it_is_removed() {
 #[test]
 fn bytes_of_another_address_are_not_verified() {
     let [said, found] = [b"said", b"sent"].map(|bytes| Address::of(bytes));
-    assert_eq!(Verified::check(said, Bytes::from_static(b"sent")), Err(Mismatch { said, found }));
+    assert_eq!(VerifiedBytes::check(said, Bytes::from_static(b"sent")), Err(Mismatch { said, found }));
 }
 
 #[test]

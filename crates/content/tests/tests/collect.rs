@@ -23,14 +23,14 @@ const GRACE: Duration = Duration::from_secs(100);
 #[derive(Clone, Debug)]
 struct World {
     blobs: Vec<(bool, Class)>,
-    derivations: Vec<Derived>,
+    derivations: Vec<WorldDerivation>,
     pins: Vec<usize>,
     names: Vec<usize>,
     leases: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
-struct Derived {
+struct WorldDerivation {
     young: bool,
     described: bool,
     /// Things by number: blobs first, then derivations before this one.
@@ -49,7 +49,7 @@ fn worlds() -> impl Strategy<Value = World> {
             })
             .prop_map(|((young, described, inputs, has_memo, output), memo_young, class)| {
                 let memo = (has_memo || !described).then_some((output, memo_young, class));
-                Derived { young, described, inputs, memo }
+                WorldDerivation { young, described, inputs, memo }
             });
     let some = || prop::collection::vec(0..30usize, 0..3);
     (
@@ -127,9 +127,9 @@ impl World {
     }
 
     /// What stays, by the rules as the documentation has them.
-    fn expected(&self, scope: Scope) -> Kept {
-        let mut kept = Kept::default();
-        let mut held = Kept::default();
+    fn expected(&self, scope: Scope) -> KeptAddresses {
+        let mut kept = KeptAddresses::default();
+        let mut held = KeptAddresses::default();
         for root in self.roots() {
             self.hold(root, true, &mut held);
         }
@@ -172,7 +172,7 @@ impl World {
     }
 
     /// A blob stays when it is held, young, spared, or the output of a memo that stays for its own reasons.
-    fn blob_stays(&self, address: &Address, held: &Kept, spared: &dyn Fn(Class) -> bool) -> bool {
+    fn blob_stays(&self, address: &Address, held: &KeptAddresses, spared: &dyn Fn(Class) -> bool) -> bool {
         let own = (0..self.blobs.len()).filter(|number| self.blob_address(*number) == *address);
         own.into_iter().any(|number| self.blobs[number].0 || spared(self.class(number)))
             || held.blobs.contains(address)
@@ -188,7 +188,7 @@ impl World {
         self.blobs[number].1
     }
 
-    fn hold(&self, address: Address, value: bool, held: &mut Kept) {
+    fn hold(&self, address: Address, value: bool, held: &mut KeptAddresses) {
         if !held.seen.insert((address, value)) {
             return;
         }
@@ -213,15 +213,15 @@ impl World {
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Kept {
+struct KeptAddresses {
     seen: BTreeSet<(Address, bool)>,
     blobs: BTreeSet<Address>,
     derivations: BTreeSet<Address>,
     memos: BTreeSet<Address>,
 }
 
-async fn look(world: &World, store: &Store) -> Kept {
-    let mut kept = Kept::default();
+async fn look(world: &World, store: &Store) -> KeptAddresses {
+    let mut kept = KeptAddresses::default();
     for number in 0..world.blobs.len() {
         let address = world.blob_address(number);
         if store.get(&address).await.unwrap().is_some() {
@@ -269,7 +269,7 @@ async fn agree(world: World, scope: Scope) {
     assert_eq!(look(&world, &store).await, before);
     let did = store.collect(Collect { dry_run: DryRun::No, ..dry.clone() }).await.unwrap();
     assert_eq!((would.blobs, would.memos, would.derivations), (did.blobs, did.memos, did.derivations));
-    let expected = Kept { seen: BTreeSet::new(), ..world.expected(scope) };
+    let expected = KeptAddresses { seen: BTreeSet::new(), ..world.expected(scope) };
     let found = look(&world, &store).await;
     assert_eq!(found, expected, "{world:?}");
     let gone = before.blobs.len() - found.blobs.len();

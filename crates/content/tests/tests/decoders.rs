@@ -24,6 +24,15 @@ proptest! {
     }
 }
 
+/// An input that a fuzzer found: a derivation in the form of format 1, which is not written any more.
+#[test]
+fn records_of_format_1_decode() {
+    let found = include_bytes!("../../../../fuzz/seeds/decoders/old_derivation");
+    for (_, decode) in decoders::ALL {
+        decode(&found[1..]);
+    }
+}
+
 /// Real files of a store, with bytes changed, cut out and doubled.
 #[tokio::test]
 async fn changed_files_decode_or_do_not() {

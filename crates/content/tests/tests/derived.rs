@@ -127,9 +127,9 @@ async fn an_invalidation_wins_over_what_is_pending() {
 
 /// A clock that says how often it was asked.
 #[derive(Clone, Default)]
-struct Asked(Arc<(Mutex<u64>, Condvar)>, Arc<AtomicU64>);
+struct CountingClock(Arc<(Mutex<u64>, Condvar)>, Arc<AtomicU64>);
 
-impl Asked {
+impl CountingClock {
     fn config(&self) -> Config {
         let asked = self.clone();
         let clock = move || {
@@ -155,7 +155,7 @@ impl Asked {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_collection_keeps_what_is_pending() {
     let disk = Arc::new(Gate::default());
-    let clock = Asked::default();
+    let clock = CountingClock::default();
     let store = Store::open_on(disk.clone(), clock.config()).unwrap();
     // All of it is old, but for the memo.
     let input = store.put("input", Class::Acknowledged).await.unwrap().address;
@@ -229,7 +229,7 @@ async fn a_value_too_large_to_be_packed_is_kept_all_the_same() {
 
 #[tokio::test]
 async fn a_value_that_is_there_is_not_written_again_but_is_young_again() {
-    let clock = Asked::default();
+    let clock = CountingClock::default();
     let store = Store::in_memory(clock.config()).unwrap();
     let large = Bytes::from(vec![4; 50_000]);
     let derive = |number| store.derived(made(derivation(number), &large), large.clone());

@@ -5,6 +5,7 @@ mod gate;
 mod hot;
 mod names;
 mod promoted;
+mod removed;
 mod swept;
 mod diverged;
 mod quota;

@@ -16,7 +16,7 @@ use anabranch_testkit::{Crash, CrashDisk, Rng};
 
 use crate::crash::boundaries::WORK;
 use crate::crash::driver::{Driver, Op, small};
-use crate::crash::model::Seen;
+use crate::crash::model::StoreContents;
 use crate::crash::times;
 use crate::crash::world::{LENS, Thing, random};
 use crate::faults::open;
@@ -45,15 +45,15 @@ const RESTS: [Rest; 3] = [Rest::Closed, Rest::Died, Rest::Unindexed];
 const FRONT: u64 = 20;
 
 /// A store that has lived, at rest.
-struct Lived {
+struct RestingStore {
     driver: Driver,
-    seen: Seen,
+    seen: StoreContents,
     rest: Rest,
     /// The last of its log.
     last: PathBuf,
 }
 
-async fn lived(rest: Rest) -> Lived {
+async fn lived(rest: Rest) -> RestingStore {
     let mut driver = Driver::new(CrashDisk::new(1));
     if rest == Rest::Unindexed {
         driver.config.recent_bytes = 1 << 20;
@@ -74,10 +74,10 @@ async fn lived(rest: Rest) -> Lived {
     looked.recover(Crash::Kill).await;
     let seen = looked.look().await.unwrap();
     let last = driver.disk.files().into_iter().map(|(path, _)| path).filter(|path| path.starts_with("log"));
-    Lived { seen, rest, last: last.max().unwrap(), driver }
+    RestingStore { seen, rest, last: last.max().unwrap(), driver }
 }
 
-impl Lived {
+impl RestingStore {
     /// Does harm to a file of a copy, and looks what is left.
     async fn check(&self, path: &Path, harm: &Harm) {
         let what = format!("{:?}: {} {harm:?}", self.rest, path.display());
@@ -110,7 +110,7 @@ impl Lived {
         self.works(driver, &seen, &what).await;
     }
 
-    fn judge(&self, path: &Path, harm: &Harm, seen: &Seen, (told, lost): (bool, bool), what: &str) {
+    fn judge(&self, path: &Path, harm: &Harm, seen: &StoreContents, (told, lost): (bool, bool), what: &str) {
         let touches = |folder: &str| {
             path.starts_with(folder) || matches!(harm, Harm::Swap(other) if other.starts_with(folder))
         };
@@ -141,7 +141,7 @@ impl Lived {
     }
 
     /// Whatever was lost, the store works, and has the same when it is opened again.
-    async fn works(&self, mut driver: Driver, seen: &Seen, what: &str) {
+    async fn works(&self, mut driver: Driver, seen: &StoreContents, what: &str) {
         driver.model.settle(seen);
         driver.step(Op::Put(1, Class::Acknowledged)).await.expect(what);
         driver.step(Op::Put(13, Class::Acknowledged)).await.expect(what);

@@ -40,6 +40,18 @@ async fn a_second_opener_is_told_who_has_it_and_where_it_listens() {
     assert_eq!(again.get(&put.address).await.unwrap().unwrap(), "kept");
 }
 
+/// X16: the text of a lock file may be a stranger's.
+#[tokio::test]
+async fn a_lock_file_cannot_write_to_the_terminal() {
+    let temp = Temp::new("lock");
+    Store::open(&temp.0, Config::default()).unwrap().close().await.unwrap();
+    let lock = std::fs::File::open(temp.0.join("lock")).unwrap();
+    lock.try_lock().unwrap();
+    std::fs::write(temp.0.join("lock"), "\u{1b}[31mprocess\u{7} 1\u{202e}\n").unwrap();
+    let error = Store::open(&temp.0, Config::default()).unwrap_err();
+    expect![[r"the store is in use by \u{1b}[31mprocess\u{7} 1\u{202e}"]].assert_eq(&error.to_string());
+}
+
 #[tokio::test]
 async fn large_blobs_are_files_that_b3sum_agrees_with() {
     let temp = Temp::new("files");

@@ -111,6 +111,31 @@ async fn memos_derivations_and_their_edges() {
 }
 
 #[tokio::test]
+async fn blobs_that_were_put_are_counted_apart_from_computed_ones() {
+    let disk: Arc<dyn Disk> = Arc::new(Memory::new());
+    let store = Store::open_on(Arc::clone(&disk), Config::default()).unwrap();
+    let counts = |store: &Store| (store.stats().put_blobs, store.stats().blobs);
+    store.put("put", Class::Acknowledged).await.unwrap();
+    for bytes in ["computed", "computed, then put"] {
+        store.put(bytes, Class::Derivable).await.unwrap();
+    }
+    assert_eq!(counts(&store), (1, 3));
+    store.put("computed, then put", Class::Acknowledged).await.unwrap();
+    store.put("put", Class::Derivable).await.unwrap();
+    assert_eq!(counts(&store), (2, 3));
+    store.remove(&Address::of(b"put"), DryRun::No).await.unwrap();
+    assert_eq!(counts(&store), (1, 2));
+    store.close().await.unwrap();
+    let store = Store::open_on(Arc::clone(&disk), Config::default()).unwrap();
+    assert_eq!(counts(&store), (1, 2));
+    store.close().await.unwrap();
+    disk.open("rebuild".as_ref(), anabranch_content::Open::Create).unwrap();
+    let store = Store::open_on(disk, Config::default()).unwrap();
+    assert!(store.opened().rebuilt.is_some());
+    assert_eq!(counts(&store), (1, 2));
+}
+
+#[tokio::test]
 async fn collection_keeps_what_is_held_and_what_it_takes_to_derive_it() {
     let hand = Hand::default();
     let disk: Arc<dyn Disk> = Arc::new(Memory::new());

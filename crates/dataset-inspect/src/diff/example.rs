@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct CellChange {
     /// The row's stable number; `None` of a row that a processor added.
     pub id: Option<u64>,
-    /// The number, or the path of a row that was made out of another one: `17.3`.
+    /// The number, or the path of a row that was made from another one: `17.3`.
     pub row: Option<String>,
     /// Text, or JSON; long ones are cut to the part that begins to differ.
     pub before: String,

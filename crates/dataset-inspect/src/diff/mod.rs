@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anabranch_dataset::output::FileError;
 use serde::Serialize;
 
-use crate::report::{Spent, metadata, row_files, stage_folders};
+use crate::report::{BuildSpend, metadata, row_files, stage_folders};
 
 /// The difference between two datasets, and between their stages.
 #[derive(Clone, Debug, Serialize)]
@@ -87,7 +87,7 @@ impl SectionDifference {
             data,
             settings: settings::compare(&old, &new),
             errors: settings::errors(&old, &new),
-            spent: SpendChange { before: Spent::of(&old), after: Spent::of(&new) },
+            spent: SpendChange { before: BuildSpend::of(&old), after: BuildSpend::of(&new) },
         })
     }
 }

@@ -33,7 +33,7 @@ pub struct RowsDifference {
 pub struct RowName {
     /// The row's stable number.
     pub id: u64,
-    /// The number, or the path of a row that was made out of another one: `17.3`.
+    /// The number, or the path of a row that was made from another one: `17.3`.
     pub row: String,
 }
 
@@ -131,7 +131,7 @@ fn tables(files: &[PathBuf]) -> Tables<'_> {
     }))
 }
 
-/// Compares the rows of both sides. At most so many rows wait with their values.
+/// Compares the rows of both sides. At most `most` rows wait with their values.
 fn join(found: &mut RowsDifference, mut sides: [Side<'_>; 2], most: usize) -> Result<(), FileError> {
     let shared = (0..found.columns.len()).filter(|at| {
         let column = &found.columns[*at];

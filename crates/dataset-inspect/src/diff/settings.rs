@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_dataset::output::Metadata;
 use serde::Serialize;
 
-use crate::report::Spent;
+use crate::report::BuildSpend;
 
 /// A setting, an input or a model that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,8 +27,8 @@ pub struct CountChange {
 /// The spend of both datasets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SpendChange {
-    pub before: Spent,
-    pub after: Spent,
+    pub before: BuildSpend,
+    pub after: BuildSpend,
 }
 
 /// Everything of two metadata that decides about values, where it differs.

@@ -1,4 +1,4 @@
-//! Text of strangers in a page.
+//! Untrusted text in a page.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 

@@ -30,7 +30,7 @@ impl Ids {
 const BARS: f64 = 84.0;
 const BOX: u32 = 18;
 const LABELS: u32 = 16;
-/// With at most this many bars each has its value below it.
+/// Up to this number of bars, each has its value below it.
 const LABELLED: usize = 12;
 
 /// A histogram, with a box for the middle half of the numbers and a line for the middle nine tenths.

@@ -8,7 +8,7 @@ use anabranch_text::duration;
 
 use super::escape::Html;
 use crate::number::{grouped, money};
-use crate::report::{ColumnSpent, ErrorExample, ErrorSummary, Estimated, Section, Spent};
+use crate::report::{BuildSpend, ColumnSpent, ErrorExample, ErrorSummary, PlanComparison, Section};
 
 /// A number that a program can read back from the page.
 pub(super) fn figure(field: &str, number: u64) -> String {
@@ -24,7 +24,7 @@ pub(super) fn amount(field: &str, cost: Option<f64>) -> String {
 }
 
 /// The section on calls, tokens and money.
-pub(super) fn spend(spent: &Spent, by_column: bool) -> String {
+pub(super) fn spend(spent: &BuildSpend, by_column: bool) -> String {
     if spent.lines.is_empty() {
         return String::new();
     }
@@ -74,7 +74,7 @@ pub(super) fn spend(spent: &Spent, by_column: bool) -> String {
 }
 
 /// The section that compares the saved plan with the build.
-pub(super) fn estimate(estimated: &Estimated, spent: &Spent) -> String {
+pub(super) fn estimate(estimated: &PlanComparison, spent: &BuildSpend) -> String {
     let mut html = String::from(
         "<h2>Estimated and actual</h2><div class=\"scroll\"><table class=\"wide estimate\"><thead><tr><th scope=\"col\">column</th>\
          <th scope=\"col\" class=\"num\">calls planned</th><th scope=\"col\" class=\"num\">made</th>\
@@ -100,7 +100,7 @@ pub(super) fn estimate(estimated: &Estimated, spent: &Spent) -> String {
         html.push_str(&estimate_line(&column.name, &planned, &actual, [dash(), dash()]));
     }
     html.push_str("</tbody><tfoot>");
-    let Estimated { planned, actual, .. } = estimated;
+    let PlanComparison { planned, actual, .. } = estimated;
     let figures = |totals: &Totals| Figures {
         calls: totals.calls,
         tokens: totals.input_tokens + totals.output_tokens,
@@ -179,7 +179,7 @@ pub(super) fn errors(errors: &ErrorSummary) -> String {
     html
 }
 
-/// The way of rows through the stages; empty if there is one only.
+/// The row counts of the stages; empty if there is only one stage.
 pub(super) fn stages(section: &Section) -> String {
     let metadata = &section.metadata;
     if !section.has_stages() {

@@ -1,4 +1,4 @@
-//! The events of a build as JSON, beside those of its progress ([`Pace::json`](super::Pace::json)).
+//! The events of a build as JSON, besides progress events ([`Pace::json`](super::Pace::json)).
 
 use std::collections::BTreeMap;
 use std::path::Path;

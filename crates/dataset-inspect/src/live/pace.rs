@@ -35,10 +35,25 @@ pub struct Pace {
     usage: BTreeMap<String, ModelMetadata>,
     /// Settled cells per column that an earlier build had done.
     before: Vec<u64>,
-    /// The stage under way, if there are several.
+    /// The current stage, if there are several.
     stage: Option<StageView>,
     /// Longer names for some columns.
     labels: Vec<(String, String)>,
+}
+
+/// The figures of a build at one moment, for curves.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// The time since the beginning.
+    pub elapsed_seconds: f64,
+    /// Settled cells per second, of late.
+    pub cells_per_second: f64,
+    /// Calls of all models that are in flight.
+    pub in_flight: u64,
+    /// The calls that may be in flight.
+    pub limit: u64,
+    /// The money so far; `None` if no model has a price.
+    pub cost: Option<f64>,
 }
 
 impl Pace {
@@ -85,6 +100,18 @@ impl Pace {
         }
     }
 
+    /// The figures of now.
+    pub fn figures(&self) -> Figures {
+        let sum = |number: fn(&LimitReport) -> u64| self.limits.iter().map(number).sum();
+        Figures {
+            elapsed_seconds: rounded(self.elapsed().as_secs_f64()),
+            cells_per_second: rounded(self.total_rate()),
+            in_flight: sum(|limit| u64::from(limit.in_flight)),
+            limit: sum(|limit| u64::from(limit.limit)),
+            cost: cost(&self.usage),
+        }
+    }
+
     /// The time since the beginning.
     pub fn elapsed(&self) -> Duration {
         self.now - self.began
@@ -108,7 +135,7 @@ impl Pace {
         settled.min(rows)
     }
 
-    /// Settled cells per second of a column, of late.
+    /// The recent rate of settled cells of a column, per second.
     fn rate(&self, number: usize) -> f64 {
         let settled = |snapshot: &Snapshot| snapshot.columns.get(number).map_or(0, settled);
         let Some((from, first)) = self.samples.front() else { return 0.0 };
@@ -150,7 +177,7 @@ impl Pace {
         self.latest.errors.values().sum()
     }
 
-    /// How far the build is, in one line. If there is no room for all, it lacks what matters least.
+    /// The progress of the build in one line. If the line is too long, the least important parts are left out.
     pub fn line(&self) -> String {
         let snapshot = &self.latest;
         let mut parts =
@@ -168,7 +195,7 @@ impl Pace {
         fitted(parts)
     }
 
-    /// The rows that are there, of those that are asked for.
+    /// The number of finished rows, and the requested number.
     fn rows_text(&self) -> String {
         let stage = self.stage.as_ref().map_or_else(String::new, |stage| {
             format!("stage {} of {} ({}): ", stage.number, stage.count, stage.name)
@@ -212,7 +239,7 @@ impl Pace {
         }
     }
 
-    /// How far the build is, in at most so many lines for a terminal.
+    /// The progress of the build, in at most `height` lines for a terminal.
     pub fn lines(&self, height: usize) -> Vec<String> {
         let snapshot = &self.latest;
         let (done, rows) = (self.rows_done(), snapshot.rows);
@@ -239,7 +266,7 @@ impl Pace {
         lines.into_iter().map(|line| line.chars().take(LINE).collect()).collect()
     }
 
-    /// A line per column; if there is no room for all, those that are behind.
+    /// One line per column. If there is no room for all, the columns that are behind are shown.
     fn column_lines(&self, room: usize) -> Vec<String> {
         let columns = &self.latest.columns;
         let mut shown: Vec<usize> = (0..columns.len()).collect();
@@ -323,7 +350,7 @@ fn limit_line(limit: &LimitReport) -> String {
     line
 }
 
-/// Parts with their ranks, without those of the highest rank if there is no room for all.
+/// Joins parts that have ranks. If they are too long, those of the highest rank are left out.
 fn fitted(mut parts: Vec<(u8, String)>) -> String {
     loop {
         let line = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(", ");

@@ -35,7 +35,7 @@ pub struct ErrorGroup {
 pub struct ErrorExample {
     /// The row's stable number.
     pub id: u64,
-    /// The number, or the path of a row that was made out of another one: `17.3`.
+    /// The number, or the path of a row that was made from another one: `17.3`.
     pub row: String,
     pub message: String,
 }

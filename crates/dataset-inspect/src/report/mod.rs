@@ -1,4 +1,4 @@
-//! The report about a built dataset: one pass over its rows, and the files beside them.
+//! The report about a built dataset, from one pass over its rows and from its other files.
 
 mod errors;
 mod estimate;
@@ -7,9 +7,9 @@ mod spend;
 mod timeline;
 
 pub use errors::{ErrorExample, ErrorGroup, ErrorSummary};
-pub use estimate::Estimated;
+pub use estimate::PlanComparison;
 pub use rows::Sample;
-pub use spend::{ColumnSpent, Spent};
+pub use spend::{BuildSpend, ColumnSpent};
 pub use timeline::{GroupWritten, LimitPoint, ProgressPoint, Timeline};
 
 use std::io;
@@ -40,14 +40,14 @@ pub struct Section {
     /// Rows from the whole length of the dataset.
     pub samples: Vec<Sample>,
     pub errors: ErrorSummary,
-    pub spent: Spent,
+    pub spent: BuildSpend,
     /// The saved plan of the build, if there is one.
-    pub estimated: Option<Estimated>,
+    pub estimated: Option<PlanComparison>,
     pub timeline: Timeline,
 }
 
 impl Report {
-    /// Reads the dataset in a folder. Memory is bounded, whatever the number of rows. Blocks.
+    /// Reads the dataset in a folder. Memory is bounded regardless of the number of rows. Blocks.
     pub fn read(folder: &Path) -> Result<Report, FileError> {
         let mut sections = Vec::new();
         let stages = stage_folders(folder)?;
@@ -69,7 +69,7 @@ impl Section {
         let state = state(folder, &metadata)?;
         let files = row_files(folder, stage.is_some())?;
         let rows = rows::read(&files, &metadata)?;
-        let estimated = Estimated::read(folder, &metadata)?;
+        let estimated = PlanComparison::read(folder, &metadata)?;
         let mut section = Section {
             stage,
             state,
@@ -77,7 +77,7 @@ impl Section {
             columns: rows.columns,
             samples: rows.samples,
             errors: errors::read(&folder.join("errors.jsonl"))?,
-            spent: Spent::of(&metadata),
+            spent: BuildSpend::of(&metadata),
             estimated,
             timeline: timeline::read(&folder.join("events.jsonl"))?,
             metadata,
@@ -176,7 +176,7 @@ fn has_stages(folder: &Path) -> bool {
     folder.join("stages").is_dir()
 }
 
-/// How far the build is. A folder without a status was built by an older version, or is that of a stage.
+/// The state of the build. A folder without a status was built by an older version, or belongs to a stage.
 fn state(folder: &Path, metadata: &Metadata) -> Result<BuildState, FileError> {
     match FolderStatus::read(folder) {
         Ok(status) => Ok(status.build.state),

@@ -15,7 +15,7 @@ use crate::column::{Collector, ColumnStats};
 pub struct Sample {
     /// The row's stable number.
     pub id: Option<u64>,
-    /// The number, or the path of a row that was made out of another one: `17.3`.
+    /// The number, or the path of a row that was made from another one: `17.3`.
     pub name: Option<String>,
     /// The cells by column. Very long texts are cut.
     pub row: Value,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// The calls, tokens and money of a build.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Spent {
+pub struct BuildSpend {
     pub calls: u64,
     /// Replies of the journal that took the place of calls.
     pub reused: u64,
@@ -27,10 +27,10 @@ pub struct ColumnSpent {
     pub spend: ColumnSpend,
 }
 
-impl Spent {
+impl BuildSpend {
     /// The sum of the metadata's columns.
-    pub(crate) fn of(metadata: &Metadata) -> Spent {
-        let mut spent = Spent { lines: lines(metadata), ..Spent::default() };
+    pub(crate) fn of(metadata: &Metadata) -> BuildSpend {
+        let mut spent = BuildSpend { lines: lines(metadata), ..BuildSpend::default() };
         for ColumnSpent { spend, .. } in &spent.lines {
             spent.calls += spend.calls;
             spent.reused += spend.reused;

@@ -78,14 +78,14 @@ struct Head {
 /// Entries of a list above which every second one is left out.
 const MAX_ENTRIES: usize = 4_000;
 
-/// Reads the events of a file. Events of other kinds are left to others.
+/// Reads the events of a file. Other kinds of events are ignored.
 pub(super) fn read(path: &Path) -> Result<Timeline, FileError> {
     let mut timeline = Timeline::default();
-    let (mut groups, mut points) = (Thinned::default(), Thinned::default());
+    let (mut groups, mut points) = (ThinnedList::default(), ThinnedList::default());
     // Older builds counted from their last start.
     let mut offset = 0;
     let mut stage = None;
-    // The stages that this run has started: one that starts again is another run.
+    // The stages that this run has started. A stage that starts again belongs to another run.
     let mut started = HashSet::new();
     super::lines(path, |line| {
         let head: Head = serde_json::from_str(line)?;
@@ -119,20 +119,20 @@ pub(super) fn read(path: &Path) -> Result<Timeline, FileError> {
 }
 
 /// A list of bounded length: at first all entries, then every second one, every fourth, and the last.
-struct Thinned<T> {
+struct ThinnedList<T> {
     kept: Vec<T>,
     last: Option<T>,
     step: u64,
     seen: u64,
 }
 
-impl<T> Default for Thinned<T> {
-    fn default() -> Thinned<T> {
-        Thinned { kept: Vec::new(), last: None, step: 1, seen: 0 }
+impl<T> Default for ThinnedList<T> {
+    fn default() -> ThinnedList<T> {
+        ThinnedList { kept: Vec::new(), last: None, step: 1, seen: 0 }
     }
 }
 
-impl<T> Thinned<T> {
+impl<T> ThinnedList<T> {
     fn push(&mut self, entry: T) {
         let is_kept = self.seen.is_multiple_of(self.step);
         self.seen += 1;
@@ -160,7 +160,7 @@ impl<T> Thinned<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_ENTRIES, Thinned, read};
+    use super::{MAX_ENTRIES, ThinnedList, read};
 
     fn read_events(test: &str, events: &str) -> super::Timeline {
         let path = std::env::temp_dir().join(format!("anabranch-events-{test}-{}", std::process::id()));
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_long_list_keeps_its_ends_and_its_order() {
-        let mut thinned = Thinned::default();
+        let mut thinned = ThinnedList::default();
         (0..50_001).for_each(|entry| thinned.push(entry));
         let kept = thinned.finish();
         assert!(kept.len() <= MAX_ENTRIES + 1 && kept.len() > MAX_ENTRIES / 4, "{}", kept.len());

@@ -1,4 +1,4 @@
-//! How many different values there are.
+//! An estimate of the number of distinct values.
 
 use std::collections::BTreeSet;
 

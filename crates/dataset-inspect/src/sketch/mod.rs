@@ -6,7 +6,7 @@ mod numbers;
 
 pub(crate) use distinct::Distinct;
 pub(crate) use frequent::Frequent;
-pub(crate) use numbers::{Numbers, Weighted};
+pub(crate) use numbers::{Numbers, WeightedNumbers};
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -8,10 +8,10 @@ pub(crate) struct Numbers {
     least: f64,
     largest: f64,
     sum: f64,
-    /// Numbers that stand for themselves, then those that stand for two, four, eight and so on. A full level is sorted,
-    /// and every second number of it moves on.
+    /// The first level has numbers of weight one, the next of weight two, four, eight and so on. A full level is
+    /// sorted, and every second number of it moves to the next level.
     levels: Vec<Vec<f64>>,
-    /// The half that moves on next: taking turns keeps the errors from adding up.
+    /// The half that moves next. Alternating keeps the errors from adding up.
     takes_odd: bool,
 }
 
@@ -83,24 +83,24 @@ impl Numbers {
     }
 
     /// The numbers in order, each with how many it stands for.
-    pub(crate) fn weighted(&self) -> Weighted {
+    pub(crate) fn weighted(&self) -> WeightedNumbers {
         let levels = self.levels.iter().enumerate();
         let all = levels.flat_map(|(level, numbers)| numbers.iter().map(move |number| (*number, 1 << level)));
-        Weighted::new(all.collect())
+        WeightedNumbers::new(all.collect())
     }
 }
 
 /// Numbers in order, each with how many it stands for.
-pub(crate) struct Weighted {
+pub(crate) struct WeightedNumbers {
     sorted: Vec<(f64, u64)>,
     count: u64,
 }
 
-impl Weighted {
-    pub(crate) fn new(mut numbers: Vec<(f64, u64)>) -> Weighted {
+impl WeightedNumbers {
+    pub(crate) fn new(mut numbers: Vec<(f64, u64)>) -> WeightedNumbers {
         numbers.sort_by(|one, other| one.0.total_cmp(&other.0));
         let count = numbers.iter().map(|(_, weight)| weight).sum();
-        Weighted { sorted: numbers, count }
+        WeightedNumbers { sorted: numbers, count }
     }
 
     /// The numbers at these shares (from 0 to 1, ascending) of all numbers. There must be a number.
@@ -117,8 +117,8 @@ impl Weighted {
         })
     }
 
-    /// How many numbers are in each of so many intervals of this width. The first and the last one also take the numbers
-    /// beyond them.
+    /// The number of values in each of `bins` intervals of this width. The first and the last interval also count the
+    /// values beyond them.
     pub(crate) fn histogram(&self, from: f64, width: f64, bins: usize) -> Vec<u64> {
         let mut counts = vec![0; bins];
         for (number, weight) in &self.sorted {

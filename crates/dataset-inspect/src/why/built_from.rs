@@ -22,14 +22,14 @@ pub struct BuiltFrom {
     pub demo: bool,
     /// The folder of the journal; `None` if there was none.
     pub journal: Option<PathBuf>,
-    /// The rows that were asked for.
+    /// The requested number of rows.
     pub rows: u64,
-    /// When the build was started first, in milliseconds since 1970.
+    /// The time of the first start of the build, in milliseconds since 1970.
     pub began_ms: u64,
 }
 
 impl BuiltFrom {
-    /// The note in a folder; `None` if there is none. Blocks.
+    /// The note in a folder; `None` if it has no note. Blocks.
     pub fn read(folder: &Path) -> Result<Option<BuiltFrom>, FileError> {
         let path = folder.join(FILE);
         let unreadable = |cause: io::Error| FileError { action: "read", path: path.clone(), cause };

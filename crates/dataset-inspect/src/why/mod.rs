@@ -1,4 +1,5 @@
-//! The story of one row, as far as the files of its dataset tell it: where it is, or what dropped it, stage by stage.
+//! The history of one row, from the files of its dataset: its location, or the reason why it was dropped, stage by
+//! stage.
 
 mod built_from;
 mod path;
@@ -26,16 +27,16 @@ pub struct RowStory {
     pub metadata: Metadata,
 }
 
-/// The effect of the steps behind a stage on a row.
+/// The effect of the steps after a stage on a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepStory {
-    /// The row went on.
+    /// The row was passed to the next stage.
     Passed,
-    /// A step ended the row.
+    /// A step dropped the row.
     Dropped { step: String, fate: StepFate },
-    /// A step took the row apart; these are the rows that it became.
+    /// A step exploded the row into these rows.
     Became { step: String, rows: Vec<String> },
-    /// A step took the row apart, and this part was not among the rows that it became.
+    /// A step exploded the row, and this part is not among the resulting rows.
     NoSuchPart { step: String, row: String, rows: usize },
 }
 
@@ -43,7 +44,7 @@ pub enum StepStory {
 const LISTED: usize = 20;
 
 impl RowStory {
-    /// Reads the story of a row. Blocks.
+    /// Reads the history of a row. Blocks.
     pub fn read(home: &Path, row: &RowPath) -> Result<RowStory, FileError> {
         let metadata = metadata(home)?;
         let mut folders = stage_folders(home)?;
@@ -75,7 +76,7 @@ impl RowStory {
         if let (Some(last), [_, ..]) = (stages.last_mut(), &walk.parts[..])
             && last.steps == StepStory::Passed
         {
-            // The row is there, and was never taken apart.
+            // The row exists, and was never exploded.
             last.place = RowPlace::NoSuchPart { row: path.to_string() };
         }
         Ok(RowStory { row: path.to_string(), stages, metadata })

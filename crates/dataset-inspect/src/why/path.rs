@@ -1,4 +1,4 @@
-//! Rows as people write them: a number, or the number of a row with the parts that were made out of it.
+//! Rows in the notation of users: a number, or the number of a row with the parts that were made from it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::str::FromStr;
 use anabranch_dataset::output::FileError;
 use anabranch_dataset::stages::{StepFate, child_id, read_fates};
 
-/// A row as it is written: `17`, or `17.3` for the part 3 that a step made out of row 17. The long number that files have for
-/// such a row is taken too.
+/// A row in the notation of users: `17`, or `17.3` for the part 3 that a step made from row 17. The long number of such
+/// a row in the files is accepted, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowPath {
     pub(super) first: u64,
@@ -27,7 +27,7 @@ impl fmt::Display for NotARow {
 
 impl std::error::Error for NotARow {}
 
-/// Rows that were made out of others have this bit in their ids.
+/// This bit is set in the ids of rows that were made from others.
 const MADE: u64 = 1 << 63;
 
 impl RowPath {

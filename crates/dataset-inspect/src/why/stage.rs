@@ -39,7 +39,7 @@ pub enum RowPlace {
     NotAccepted,
     /// No file has it.
     Absent,
-    /// The row is a part of another row that was never taken apart.
+    /// The row is a part of another row that was never exploded.
     NoSuchPart { row: String },
 }
 

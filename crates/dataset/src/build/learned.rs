@@ -1,4 +1,4 @@
-//! The learned limits of models, kept beside the journal for the next build.
+//! The learned limits of models, stored in the journal's folder for the next build.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,33 +11,30 @@ use crate::output::{FileError, write_json};
 const NAME: &str = "limits.json";
 
 #[derive(Serialize, Deserialize)]
-struct Learned {
+struct SavedLimit {
     name: String,
     limit: u32,
     ceiling: Option<u32>,
     latency_us: Option<u64>,
 }
 
-/// Continues from what an earlier build learned. A file that is not there or not readable is no loss.
+/// Continues with the limits that an earlier build learned. A missing or unreadable file is ignored.
 pub(crate) fn load(folder: &Path, limits: &Limits) {
     let Ok(text) = std::fs::read_to_string(folder.join(NAME)) else { return };
-    let Ok(learned) = serde_json::from_str::<Vec<Learned>>(&text) else { return };
+    let Ok(learned) = serde_json::from_str::<Vec<SavedLimit>>(&text) else { return };
     let learned: Vec<(String, LearnedLimit)> = learned
         .into_iter()
-        .map(|Learned { name, limit, ceiling, latency_us }| {
+        .map(|SavedLimit { name, limit, ceiling, latency_us }| {
             (name, LearnedLimit { limit, ceiling, latency: latency_us.map(Duration::from_micros) })
         })
         .collect();
     limits.load(&learned);
 }
 
-/// Saves what was learned. Blocks.
+/// Saves the learned limits. Blocks.
 pub(crate) fn save(folder: &Path, limits: &Limits) -> Result<(), FileError> {
-    let learned = limits.save().into_iter().map(|(name, LearnedLimit { limit, ceiling, latency })| Learned {
-        name,
-        limit,
-        ceiling,
-        latency_us: latency.map(|latency| latency.as_micros() as u64),
+    let learned = limits.save().into_iter().map(|(name, LearnedLimit { limit, ceiling, latency })| {
+        SavedLimit { name, limit, ceiling, latency_us: latency.map(|latency| latency.as_micros() as u64) }
     });
     write_json(&folder.join(NAME), &learned.collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! Events that tell how far a build is, for the report about it.
+//! Progress events, for the report about a build.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use anabranch_value::Value;
 use super::StageBuild;
 use crate::output::LimitReport;
 
-/// The time between two events is at least a second, and this part of the time so far: a build that runs for a week
-/// writes less than three thousand.
+/// The interval between two events is at least one second, and at least the time so far divided by this number. A build
+/// that runs for a week writes less than three thousand events.
 const PART: u32 = 300;
 
 /// The time of the last event.

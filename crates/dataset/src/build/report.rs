@@ -24,11 +24,11 @@ pub struct BuildReport {
     pub models: BTreeMap<String, ModelMetadata>,
     /// The part of this run in them.
     pub models_of_run: BTreeMap<String, ModelMetadata>,
-    /// Why it ended before all rows were there.
+    /// The reason why it ended before all rows were built.
     pub stopped: Option<StopReason>,
     /// The stages of the build, in order.
     pub stages: Vec<StageReport>,
-    /// The plan that was made for the build, beside what it came to.
+    /// The plan that was made for the build, compared with its actual spend.
     pub plan: Option<PlanCheck>,
 }
 
@@ -41,7 +41,7 @@ pub struct Preview {
     pub rows: Table,
     /// The columns that a build writes apart.
     pub dropped: Option<Table>,
-    /// The tables that processors write beside the rows, by name.
+    /// The additional tables that processors write, by name.
     pub processed: Vec<(String, Table)>,
     pub errors: Vec<RowError>,
     /// The number of rows that were not accepted.

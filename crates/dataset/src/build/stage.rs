@@ -14,7 +14,7 @@ use super::progress_events::ProgressEvents;
 use super::report::{BuildReport, Preview};
 
 use crate::admission::{Admission, MoreGroups};
-use crate::begin::{FoundGroups, Wanted, find_groups};
+use crate::begin::{FoundGroups, WantedGroups, find_groups};
 use crate::budget::Cap;
 use crate::column_type::ColumnType;
 use crate::config::Accept;
@@ -52,10 +52,10 @@ pub(crate) struct StagePlace {
     pub(crate) number: usize,
     /// The stages before it.
     pub(crate) earlier: Vec<StageReport>,
-    /// Rows that the build was asked for.
+    /// The number of rows that were requested from the build.
     pub(crate) asked: u64,
     pub(crate) retry_rounds: u32,
-    /// When the build began; now, if there is no stage before.
+    /// The start of the build; `None` for now, in the first stage.
     pub(crate) started: Option<Instant>,
 }
 
@@ -80,18 +80,18 @@ impl StageBuild {
         let started = place.started.unwrap_or_else(|| dataset.engine.clock().now());
         let place = StagePlace { started: Some(started), ..place };
         let given = input.as_ref().map_or(&[][..], |input| &input.columns);
-        let Compiled { mut program, kept, dropped } = Compiled::new(dataset, place.number, given)?;
+        let CompiledStage { mut program, kept, dropped } = CompiledStage::new(dataset, place.number, given)?;
         watch_errors(&mut program, dataset);
         let run = &dataset.run;
         let spec = &dataset.stages[place.number];
         let available = input.as_ref().map(|input| input.len());
         let rows = match (available, spec.rows) {
             (None, _) => place.asked,
-            // Nothing can be made out of no rows.
+            // No row can be made from no rows.
             (Some(0), _) => 0,
             (Some(available), rows) => rows.unwrap_or(available),
         };
-        // A later stage that is not told how many rows it makes takes each row once.
+        // A later stage without a number of rows takes each row once.
         let is_counted = available.is_none() || spec.rows.is_some();
         let most = spec
             .accept
@@ -142,7 +142,7 @@ impl StageBuild {
             true => home.folder.clone(),
             false => home.folder.stage(&self.folder_name())?,
         };
-        let wanted = Wanted {
+        let wanted = WantedGroups {
             groups: self.groups,
             accepts: self.most.is_some(),
             inputs: &self.dataset.inputs,
@@ -255,7 +255,7 @@ impl StageBuild {
             groups.insert(group, GroupOnDisk { ids, rows, unfinished, errors, rejected });
         });
         self.with_reports(run).await?;
-        // A build that was stopped has not come to all groups of the one before.
+        // A stopped build has not reached all groups of the previous one.
         self.found
             .parts
             .iter()
@@ -441,7 +441,7 @@ impl StageBuild {
         models.map(|(name, status)| LimitReport::new(name, &status, now)).collect()
     }
 
-    /// The place of the stage among several; `None` if there is one.
+    /// The position of the stage among several; `None` if there is only one.
     pub(crate) fn view(&self) -> Option<StageView> {
         let (number, count) = (self.place.number + 1, self.dataset.stages.len());
         let name = self.dataset.stages[self.place.number].name.clone();
@@ -505,15 +505,15 @@ fn watch_errors(program: &mut Program, dataset: &Dataset) {
 }
 
 /// A stage as tasks with numbered columns.
-pub(crate) struct Compiled {
+pub(crate) struct CompiledStage {
     program: Program,
     kept: Vec<usize>,
     dropped: Vec<usize>,
 }
 
-impl Compiled {
+impl CompiledStage {
     /// A stage that starts from rows with these columns.
-    fn new(dataset: &Dataset, number: usize, given: &[(String, ColumnType)]) -> Result<Compiled, Error> {
+    fn new(dataset: &Dataset, number: usize, given: &[(String, ColumnType)]) -> Result<CompiledStage, Error> {
         let is_last = number + 1 == dataset.stages.len();
         let processors = if is_last { &dataset.processors[..] } else { &[] };
         let mut outputs: Vec<Output> = given
@@ -527,7 +527,7 @@ impl Compiled {
         // Columns that are dropped in the end may be read until then.
         let dropped = if is_last { &dataset.dropped[..] } else { &[] };
         let (kept, dropped) = output_columns(&program, &dataset.order, dropped);
-        Ok(Compiled { program, kept, dropped })
+        Ok(CompiledStage { program, kept, dropped })
     }
 
     /// Checks all stages of a dataset, and returns a digest of their columns.
@@ -535,7 +535,7 @@ impl Compiled {
         let mut given = Vec::new();
         let mut digests = Vec::new();
         for (number, stage) in dataset.stages.iter().enumerate() {
-            let Compiled { program, kept, .. } = Compiled::new(dataset, number, &given)?;
+            let CompiledStage { program, kept, .. } = CompiledStage::new(dataset, number, &given)?;
             digests.push(columns_digest(&program));
             let column = |number: &usize| {
                 let column = &program.columns[*number];

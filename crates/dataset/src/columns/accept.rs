@@ -8,7 +8,7 @@ use crate::fault::Fault;
 use crate::generator::{Cells, Contract, Generator, Grain, Row, Work};
 use crate::stages::is_met;
 
-/// Fills no column: it fails for rows that are not accepted, as soon as they have what the conditions read.
+/// Fills no column. It fails for rows that are not accepted, as soon as they have the values that the conditions read.
 pub(crate) struct Accepts {
     contract: Contract,
     conditions: Vec<Condition>,

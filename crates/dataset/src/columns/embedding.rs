@@ -13,9 +13,9 @@ use super::foresee::recorded;
 use super::model_call::{ModelCall, model_fault};
 use super::paid_model::PaidModel;
 use crate::column_type::ColumnType;
-use crate::dry::{Asked, Foreseen, ForeseenCall, ForeseenOutcome};
+use crate::dry::{CallRequest, ForeseenCall, ForeseenOutcome, ForeseenRow};
 use crate::fault::Fault;
-use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, Prepared, Row, Work};
+use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, PreparedRow, Row, Work};
 use crate::journal::Entry;
 
 /// Texts per request.
@@ -57,7 +57,7 @@ impl Generator for Embedding {
         &self.contract
     }
 
-    fn prepare(&self, row: Row<'_>) -> Work<Prepared> {
+    fn prepare(&self, row: Row<'_>) -> Work<PreparedRow> {
         let texts = match texts(&row.values[0]) {
             Ok(texts) => texts,
             Err(fault) => return Work::Ready(Err(fault)),
@@ -67,17 +67,17 @@ impl Generator for Embedding {
         Work::future(async move {
             let recorded = batcher.model.recorded_vectors(&texts).await;
             if let Some(vectors) = recorded.map_err(|error| model_fault(&error))? {
-                return Ok(Prepared::Cells(cells(vectors)));
+                return Ok(PreparedRow::Cells(cells(vectors)));
             }
             // The texts are shared with the row.
-            Ok(Prepared::Call(Call::new(0, move || {
+            Ok(PreparedRow::Call(Call::new(0, move || {
                 let (batcher, texts) = (Arc::clone(&batcher), texts.clone());
                 async move { batcher.embed(texts, id).await.map(cells) }
             })))
         })
     }
 
-    fn foresee(&self, row: Row<'_>) -> Work<Foreseen> {
+    fn foresee(&self, row: Row<'_>) -> Work<ForeseenRow> {
         let texts = match texts(&row.values[0]) {
             Ok(texts) => texts,
             Err(fault) => return Work::Ready(Err(fault)),
@@ -88,20 +88,20 @@ impl Generator for Embedding {
 }
 
 /// The vectors of texts, as far as the journal has them.
-async fn foreseen(model: &PaidModel, texts: Vec<Arc<str>>) -> Result<Foreseen, Error> {
+async fn foreseen(model: &PaidModel, texts: Vec<Arc<str>>) -> Result<ForeseenRow, Error> {
     let (mut calls, mut vectors) = (Vec::with_capacity(texts.len()), Vec::new());
     for text in texts {
         let found = model.recorded_text(&text).await?;
         if let Some(Entry::Vector(found)) = found.as_ref().map(|found| &found.entry) {
             vectors.push(found.vector.clone());
         }
-        calls.push(ForeseenCall { asked: Asked::Text(text), recorded: found.map(recorded) });
+        calls.push(ForeseenCall { asked: CallRequest::Text(text), recorded: found.map(recorded) });
     }
     let outcome = match vectors.len() == calls.len() {
         true => ForeseenOutcome::Known(std::iter::once(value(vectors)).collect()),
         false => ForeseenOutcome::Lacking,
     };
-    Ok(Foreseen { outcome, calls })
+    Ok(ForeseenRow { outcome, calls })
 }
 
 /// The texts of a cell: one, or a list of them.
@@ -144,10 +144,10 @@ struct Batcher {
 #[derive(Default)]
 struct State {
     in_flight: usize,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingRow>,
 }
 
-struct Waiting {
+struct WaitingRow {
     texts: Vec<Arc<str>>,
     sample: u64,
     reply: oneshot::Sender<Result<Vec<Vec<f64>>, Fault>>,
@@ -169,10 +169,10 @@ impl Batcher {
     }
 
     async fn embed(&self, texts: Vec<Arc<str>>, sample: u64) -> Result<Vec<Vec<f64>>, Fault> {
-        // If the row that leads is dropped, its request is lost, and those that waited for it start over.
+        // If the leading row is dropped, its request is lost, and the rows that waited for it start over.
         loop {
             let (reply, mut receiver) = oneshot::channel();
-            self.lock().waiting.push_back(Waiting { texts: texts.clone(), sample, reply });
+            self.lock().waiting.push_back(WaitingRow { texts: texts.clone(), sample, reply });
             loop {
                 let free = self.may_lead.notified();
                 if let Some(lead) = self.lead() {
@@ -198,7 +198,7 @@ impl Batcher {
         }
     }
 
-    /// Takes a free request, if there is one and something to send.
+    /// Starts a request, if the limit allows it and texts are waiting.
     fn lead(&self) -> Option<Lead<'_>> {
         let mut state = self.lock();
         if state.in_flight >= self.requests || state.waiting.is_empty() {
@@ -208,7 +208,7 @@ impl Batcher {
         Some(Lead(self))
     }
 
-    /// Sends what waits, up to one request, and hands out the reply.
+    /// Sends the waiting texts, up to one request, and distributes the reply.
     async fn send(&self) {
         let batch = self.take_batch();
         if batch.is_empty() {
@@ -219,9 +219,9 @@ impl Batcher {
         match reply {
             Ok(reply) => {
                 let mut vectors = reply.vectors.into_iter();
-                for Waiting { texts, reply, .. } in batch {
+                for WaitingRow { texts, reply, .. } in batch {
                     let part: Vec<Vec<f64>> = vectors.by_ref().take(texts.len()).collect();
-                    // A row that was dropped meanwhile waits no more.
+                    // A row that has been dropped in the meantime does not wait any more.
                     let _ = reply.send(Ok(part));
                 }
             }
@@ -232,7 +232,7 @@ impl Batcher {
         }
     }
 
-    fn take_batch(&self) -> Vec<Waiting> {
+    fn take_batch(&self) -> Vec<WaitingRow> {
         let mut state = self.lock();
         let (mut batch, mut count) = (Vec::new(), 0);
         while let Some(next) = state.waiting.front() {

@@ -8,7 +8,7 @@ use crate::config::{Dtype, TemplateText};
 use crate::fault::Fault;
 use crate::generator::{Cells, Contract, Generator, Grain, Output, Row, Work};
 
-/// A template whose text is cast to a type. A cell starts as soon as its row has what it reads.
+/// A template whose text is cast to a type. A cell starts as soon as its row has the values that it reads.
 pub(crate) struct Expression {
     contract: Contract,
     expr: TemplateText,
@@ -45,7 +45,7 @@ impl Generator for Expression {
     }
 }
 
-/// A template failed on a row.
+/// The fault of a template that failed on a row.
 pub(super) fn template_fault(template: &TemplateText, error: &anabranch_template::Error) -> Fault {
     Fault::permanent("template", format!("{}: {error}", template.place))
 }

@@ -7,8 +7,8 @@ use anabranch_engine::workload::BoxFuture;
 use anabranch_model::{ChatReply, ChatRequest, EmbedReply, EmbedRequest, Error, Identity, Model, Usage};
 
 use super::paid_model::PaidModel;
-use crate::dry::{Answer, Asked, ForeseenCall, RecordedCall};
-use crate::journal::{Entry, Recorded, RecordedReply, RecordedVector};
+use crate::dry::{Answer, CallRequest, ForeseenCall, RecordedCall};
+use crate::journal::{Entry, RecordedEntry, RecordedReply, RecordedVector};
 
 /// A model that answers from the journal, and keeps the requests with their answers.
 pub(super) struct TracedModel {
@@ -37,7 +37,7 @@ impl Model for TracedModel {
         Box::pin(async move {
             let recorded = model.recorded_entry(&request).await?.map(recorded);
             let answer = recorded.as_ref().map(|recorded| recorded.answer.clone());
-            let call = ForeseenCall { asked: Asked::Chat(request), recorded };
+            let call = ForeseenCall { asked: CallRequest::Chat(request), recorded };
             calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
             match answer {
                 Some(Answer::Reply(reply)) => Ok(reply),
@@ -57,10 +57,10 @@ impl Model for TracedModel {
     }
 }
 
-/// An entry of the journal as the answer of a call.
-pub(super) fn recorded(found: Recorded) -> RecordedCall {
-    let Recorded { at_ms, figures, entry, .. } = found;
-    // Of texts that were embedded together, the first has the tokens and the time of all.
+/// An entry of the journal as a recorded call.
+pub(super) fn recorded(found: RecordedEntry) -> RecordedCall {
+    let RecordedEntry { at_ms, figures, entry, .. } = found;
+    // Of the texts that were embedded together, the first has the tokens and the time of all.
     let usage = Usage {
         input_tokens: figures.input_tokens,
         output_tokens: figures.output_tokens,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_content::Address;
 use anabranch_model::conversation::{
-    Conversed, TraceMessage, Turns, code_suffix, converse, judge_suffix, structured_suffix,
+    ConversationOutcome, TraceMessage, Turns, code_suffix, converse, judge_suffix, structured_suffix,
 };
 use anabranch_model::judge::{self, Score};
 use anabranch_model::reply::{self, ReplyProblem};
@@ -17,12 +17,12 @@ use anabranch_value::Value;
 use super::expression::template_fault;
 use super::foresee::TracedModel;
 use super::model_call::{ModelCall, model_fault};
-use super::paid_model::{Known, PaidModel};
+use super::paid_model::{JournalKnowledge, PaidModel};
 use crate::column_type::ColumnType;
 use crate::config::{LlmColumn, LlmOutput, TemplateText, Trace};
-use crate::dry::{Foreseen, ForeseenOutcome};
+use crate::dry::{ForeseenOutcome, ForeseenRow};
 use crate::fault::Fault;
-use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, Prepared, Row, Work};
+use crate::generator::{Call, Cells, Contract, Generator, Grain, Output, PreparedRow, Row, Work};
 
 /// A column that a language model writes.
 pub(crate) struct Llm {
@@ -48,7 +48,7 @@ struct Prompt {
     reads: Vec<usize>,
 }
 
-/// The form of a reply: the end of the prompt, and what is read out of the reply.
+/// The format of a reply: the end of the prompt, and the parser of the reply.
 struct Form {
     suffix: String,
     format: Option<Format>,
@@ -67,7 +67,7 @@ enum Reader {
 }
 
 impl Llm {
-    /// `salt` tells apart the samples of columns with the same prompt, and of datasets with different seeds.
+    /// `salt` distinguishes the samples of columns with the same prompt, and of datasets with different seeds.
     pub(crate) fn new(
         name: &str,
         column: &LlmColumn,
@@ -142,8 +142,8 @@ impl Llm {
         }
     }
 
-    /// The random numbers of a request's sampling parameters. They come from the request itself, so that it stays the same
-    /// whatever its column is called.
+    /// The random numbers of a request's sampling parameters. They depend on the request itself, so that renaming its
+    /// column does not change them.
     fn stream(&self, messages: &[Message], sample: u64) -> Stream {
         let texts: Vec<&str> = messages.iter().map(|message| &*message.text).collect();
         ColumnKey::new(self.seed, &texts.join("\0")).stream(sample, 0)
@@ -181,26 +181,26 @@ impl Generator for Llm {
         &self.contract
     }
 
-    fn prepare(&self, row: Row<'_>) -> Work<Prepared> {
+    fn prepare(&self, row: Row<'_>) -> Work<PreparedRow> {
         let request = match self.request(row) {
             Ok(request) => request,
             Err(fault) => return Work::Ready(Err(fault)),
         };
         let known = self.call.model.known(&request);
-        let lacking = if let Known::Lacking(key) = known { Some(key) } else { None };
+        let lacking = if let JournalKnowledge::Lacking(key) = known { Some(key) } else { None };
         let conversation = Conversation { lacking, ..self.conversation(request) };
-        if known != Known::Perhaps {
+        if known != JournalKnowledge::Perhaps {
             return Work::Ready(Ok(conversation.call()));
         }
         Work::future(async move {
             Ok(match conversation.recorded().await? {
-                Some(cells) => Prepared::Cells(cells),
+                Some(cells) => PreparedRow::Cells(cells),
                 None => conversation.call(),
             })
         })
     }
 
-    fn foresee(&self, row: Row<'_>) -> Work<Foreseen> {
+    fn foresee(&self, row: Row<'_>) -> Work<ForeseenRow> {
         let conversation = match self.request(row) {
             Ok(request) => self.conversation(request),
             Err(fault) => return Work::Ready(Err(fault)),
@@ -223,11 +223,11 @@ struct Conversation {
 }
 
 impl Conversation {
-    fn call(self) -> Prepared {
+    fn call(self) -> PreparedRow {
         let bytes = self.request.messages.iter().map(|message| message.text.len()).sum();
         // A retry may find replies of the try before it.
         let lacking = Mutex::new(self.lacking);
-        Prepared::Call(Call::new(bytes, move || {
+        PreparedRow::Call(Call::new(bytes, move || {
             let lacking = lacking.lock().unwrap_or_else(PoisonError::into_inner).take();
             let conversation = self.clone();
             async move {
@@ -252,7 +252,7 @@ impl Conversation {
     }
 
     /// The calls of the conversation, as far as the journal knows them.
-    async fn foreseen(&self) -> Foreseen {
+    async fn foreseen(&self) -> ForeseenRow {
         let traced = TracedModel::new(&self.model);
         let conversed = self.with(&traced).await;
         let calls = traced.into_calls();
@@ -262,20 +262,20 @@ impl Conversation {
             Err(_) if is_lacking => ForeseenOutcome::Lacking,
             Err(error) => ForeseenOutcome::Failed(model_fault(&error)),
         };
-        Foreseen { outcome, calls }
+        ForeseenRow { outcome, calls }
     }
 
-    async fn with(&self, model: &dyn Model) -> Result<Conversed<Value>, Error> {
+    async fn with(&self, model: &dyn Model) -> Result<ConversationOutcome<Value>, Error> {
         converse(model, self.request.clone(), |reply| self.form.read(reply), self.turns).await
     }
 
-    fn cells(&self, conversed: Conversed<Value>) -> Cells {
+    fn cells(&self, conversed: ConversationOutcome<Value>) -> Cells {
         cells(conversed, self.trace, self.has_reasoning)
     }
 }
 
-fn cells(conversed: Conversed<Value>, trace: Trace, has_reasoning: bool) -> Cells {
-    let Conversed { value, reply, trace: messages, .. } = conversed;
+fn cells(conversed: ConversationOutcome<Value>, trace: Trace, has_reasoning: bool) -> Cells {
+    let ConversationOutcome { value, reply, trace: messages, .. } = conversed;
     let mut cells = Cells::new();
     cells.push(value);
     let shown = match trace {

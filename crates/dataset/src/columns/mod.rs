@@ -17,6 +17,6 @@ pub(crate) use embedding::{Embedding, TEXTS_PER_REQUEST};
 pub(crate) use expression::Expression;
 pub(crate) use llm::Llm;
 pub(crate) use model_call::{ModelCall, model_fault};
-pub(crate) use paid_model::{Known, PaidModel};
+pub(crate) use paid_model::{JournalKnowledge, PaidModel};
 pub(crate) use samplers::{SamplerParts, Samplers};
 pub(crate) use seed::SeedColumns;

@@ -18,7 +18,7 @@ pub(crate) struct ModelCall {
     pub(crate) parallel: u32,
 }
 
-/// An error of a model as the fault of a cell.
+/// The fault of a cell for an error of a model.
 pub(crate) fn model_fault(error: &Error) -> Fault {
     Fault {
         class: error.class().into(),

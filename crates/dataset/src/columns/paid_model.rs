@@ -18,7 +18,7 @@ use super::flights::Flights;
 use crate::budget::{Meter, Pass};
 use crate::config::Price;
 use crate::journal::{
-    Entry, Figures, Journal, JournalSlot, Keys, Origin, Recorded, RecordedReply, RecordedVector,
+    Entry, Figures, Journal, JournalSlot, Keys, Origin, RecordedEntry, RecordedReply, RecordedVector,
 };
 use crate::output::SpendLine;
 
@@ -46,7 +46,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     /// The counters of all columns that use the model.
     columns: Mutex<Vec<Arc<Counters>>>,
-    /// The server has told how many tokens it takes.
+    /// Whether the server has reported its token limit.
     counts_tokens: AtomicBool,
     flights: Flights,
     meter: Meter,
@@ -54,7 +54,7 @@ struct Shared {
 }
 
 impl PaidModel {
-    /// The model under an alias, to be given to columns by [`PaidModel::for_column`].
+    /// The model of an alias. [`PaidModel::for_column`] derives the models of columns from it.
     pub(crate) fn new(
         alias: &str,
         inner: Arc<dyn Model>,
@@ -115,12 +115,12 @@ impl PaidModel {
         columns.iter().map(line).collect()
     }
 
-    /// The journal's knowledge of a request, as far as it can be told without reading the disk.
-    pub(crate) fn known(&self, request: &ChatRequest) -> Known {
+    /// The journal's knowledge of a request, without reading the disk.
+    pub(crate) fn known(&self, request: &ChatRequest) -> JournalKnowledge {
         let shared = &self.column.shared;
-        let Some(journal) = shared.journal.get() else { return Known::NoJournal };
+        let Some(journal) = shared.journal.get() else { return JournalKnowledge::NoJournal };
         let key = shared.keys.chat(request);
-        if journal.surely_lacks(&key) { Known::Lacking(key) } else { Known::Perhaps }
+        if journal.surely_lacks(&key) { JournalKnowledge::Lacking(key) } else { JournalKnowledge::Perhaps }
     }
 
     /// Asks for a reply that the journal lacks.
@@ -129,7 +129,7 @@ impl PaidModel {
         Box::pin(async move { column.ask(request, Some(key), &pass).await })
     }
 
-    /// Asks for a reply, unless the journal has it.
+    /// Returns the reply from the journal, or calls the model.
     fn find_or_ask(&self, request: ChatRequest, pass: Pass) -> BoxFuture<ChatReply, Error> {
         let column = Arc::clone(&self.column);
         Box::pin(async move {
@@ -156,13 +156,13 @@ impl PaidModel {
     }
 
     /// The journal's entry for a request.
-    pub(crate) async fn recorded_entry(&self, request: &ChatRequest) -> Result<Option<Recorded>, Error> {
+    pub(crate) async fn recorded_entry(&self, request: &ChatRequest) -> Result<Option<RecordedEntry>, Error> {
         let shared = &self.column.shared;
         shared.entry(&shared.keys.chat(request)).await
     }
 
     /// The journal's entry for an embedded text.
-    pub(crate) async fn recorded_text(&self, text: &str) -> Result<Option<Recorded>, Error> {
+    pub(crate) async fn recorded_text(&self, text: &str) -> Result<Option<RecordedEntry>, Error> {
         let shared = &self.column.shared;
         shared.entry(&shared.keys.embedding(text)).await
     }
@@ -211,7 +211,7 @@ impl ColumnModel {
             Some(key) => Some(shared.flights.enter(key).await),
             None => None,
         };
-        // Another column of the row may have asked the same meanwhile.
+        // Another column of the row may have made the same request in the meantime.
         if let (Some(journal), Some(key)) = (shared.journal.get(), &key)
             && !journal.lacks(key)
             && let Some(reply) = shared.recorded_reply(journal, key).await
@@ -290,7 +290,7 @@ impl ColumnModel {
     }
 }
 
-/// True for the first request for a cell: a later one has another attempt, or repeats the model's replies.
+/// True for the first request for a cell. Later ones have another attempt number, or repeat the model's replies.
 fn begins_cell(request: &ChatRequest) -> bool {
     request.attempt == 0 && request.messages.iter().all(|message| message.role != Role::Assistant)
 }
@@ -301,7 +301,7 @@ fn with_tokens(figures: Figures, usage: Usage) -> Figures {
 }
 
 impl Shared {
-    /// Tells the limit the tokens of a call, and what the server said about its own limits.
+    /// Reports the tokens of a call to the limit, and the server's own rate limits.
     fn tell_limit(&self, usage: Usage, rates: Option<&Rates>) {
         if self.counts_tokens.load(Relaxed) {
             let used = usage.input_tokens.saturating_add(usage.output_tokens);
@@ -323,7 +323,7 @@ impl Shared {
         }
     }
 
-    async fn entry(&self, key: &Address) -> Result<Option<Recorded>, Error> {
+    async fn entry(&self, key: &Address) -> Result<Option<RecordedEntry>, Error> {
         let Some(journal) = self.journal.get() else { return Ok(None) };
         journal.recorded(key).await.map_err(|error| journal_error(&error))
     }
@@ -357,9 +357,9 @@ fn journal_error(error: &crate::journal::Error) -> Error {
     Error::Setup(error.to_string())
 }
 
-/// The journal's knowledge of a request, as far as it can be told without reading the disk.
+/// The journal's knowledge of a request, without reading the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum JournalKnowledge {
     NoJournal,
     /// The journal has no reply under this key.
     Lacking(Address),
@@ -367,7 +367,7 @@ pub(crate) enum Known {
     Perhaps,
 }
 
-/// A model as one conversation asks it. A first reply that is lacking in the journal is not looked for again.
+/// A model for one conversation. The journal is not searched again for a first reply that it lacks.
 pub(crate) struct LackingModel {
     model: PaidModel,
     key: Mutex<Option<Address>>,
@@ -398,7 +398,7 @@ pub(crate) struct RecordedModel {
 }
 
 impl RecordedModel {
-    /// True once it was asked for a reply that it does not have.
+    /// True once a reply was requested that it does not have.
     pub(crate) fn has_missed(&self) -> bool {
         self.missed.load(Relaxed)
     }

@@ -54,7 +54,7 @@ struct Draw {
     input: Option<Input>,
 }
 
-/// Where a value is read: another sampler, or a column of the seed.
+/// The source of a value: another sampler, or a column of the seed.
 #[derive(Clone, Copy)]
 enum Input {
     Sampler(usize),
@@ -213,9 +213,9 @@ impl Columns {
         }
     }
 
-    /// Draws the values of a row. `read` are the columns of the seed that are read.
+    /// Draws the values of a row. `read` has the values of the seed columns that are used.
     fn row(&self, id: u64, read: &[&Value]) -> Result<Cells, Fault> {
-        // As drawn, for samplers that depend on others, and as converted.
+        // The raw values, for samplers that depend on others, and the converted ones.
         let mut drawn = vec![Value::Null; self.samplers.len()];
         let mut cells = vec![Value::Null; self.samplers.len()];
         for number in &self.order {

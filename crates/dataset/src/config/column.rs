@@ -1,4 +1,4 @@
-//! Columns: what all of them have, and which kind each is.
+//! Columns: their common fields, and their kinds.
 
 use anabranch_document::{Fields, Node, Notes, Tree};
 use anabranch_text::quote;
@@ -21,7 +21,7 @@ const TYPES: [&str; 9] = [
     "custom",
 ];
 
-/// What the readers of each kind add to a column.
+/// The parts of a column that depend on its kind.
 #[derive(Default)]
 pub(super) struct Parts {
     pub references: Vec<Reference>,
@@ -29,7 +29,7 @@ pub(super) struct Parts {
     pub spots: Vec<(&'static str, anabranch_document::Span)>,
 }
 
-/// Reads one column. None if it has no name, or is to be left out.
+/// Reads one column; `None` if it has no name, or is to be left out.
 pub(super) fn column(node: &Node, notes: &mut Notes<'_>) -> Option<DraftColumn> {
     let mut fields = notes.fields(node, "a column")?;
     let (name, at) = name(&mut fields, notes)?;

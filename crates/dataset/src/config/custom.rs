@@ -12,7 +12,7 @@ use super::types::{CustomColumn, WorkerConfig};
 use super::value;
 use crate::column_type::ColumnType;
 
-/// Reads what is special about a custom column.
+/// Reads the fields that only custom columns have.
 pub(super) fn column(
     fields: &mut Fields<'_>,
     parts: &mut Parts,
@@ -94,7 +94,7 @@ fn column_type(word: &str) -> Option<ColumnType> {
     })
 }
 
-/// The longest silence of a call, in seconds.
+/// The longest silence of a worker during a call, in seconds.
 fn timeout(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Duration {
     let Some(at) = fields.get("timeout").map(|node| node.at.clone()) else { return DEFAULT_TIMEOUT };
     let Some(seconds) = fields.float("timeout", notes) else { return DEFAULT_TIMEOUT };

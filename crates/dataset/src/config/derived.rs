@@ -19,7 +19,7 @@ pub(super) fn word(dtype: Dtype) -> &'static str {
     DTYPES.iter().find(|(_, known)| *known == dtype).map_or("str", |(word, _)| word)
 }
 
-/// Reads what is special about an expression.
+/// Reads the fields that only expressions have.
 pub(super) fn expression(
     fields: &mut Fields<'_>,
     parts: &mut Parts,
@@ -41,7 +41,7 @@ pub(super) fn expression(
     Some(ColumnKind::Expression { expr, dtype })
 }
 
-/// A value as one of a type; null stays null. None if it does not fit.
+/// Converts a value to a type; null stays null. `None` if it does not fit.
 pub(super) fn coerce(value: &Value, dtype: Dtype) -> Option<Value> {
     let number = match value {
         Value::Text(text) => text.trim().parse::<f64>().ok(),
@@ -66,7 +66,7 @@ pub(super) fn coerce(value: &Value, dtype: Dtype) -> Option<Value> {
     }
 }
 
-/// Reads what is special about an embedding.
+/// Reads the fields that only embeddings have.
 pub(super) fn embedding(
     fields: &mut Fields<'_>,
     parts: &mut Parts,
@@ -80,12 +80,12 @@ pub(super) fn embedding(
     Some(ColumnKind::Embedding { target_column, model_alias: model_alias? })
 }
 
-/// A field's reference to a column.
+/// The reference of a field to a column.
 pub(super) fn target_reference(field: &'static str, name: &str, at: &Span) -> Reference {
     Reference { name: name.to_owned(), at: at.clone(), role: Role::Target(field), source: None }
 }
 
-/// Reads what is special about a validation.
+/// Reads the fields that only validations have.
 pub(super) fn validation(
     fields: &mut Fields<'_>,
     parts: &mut Parts,

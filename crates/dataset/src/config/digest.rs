@@ -1,9 +1,9 @@
-//! Digests of what a configuration says about values: of all of it, so that a build knows whether it can be continued, and
-//! of parts, so that a message can name the part that was edited.
+//! Digests of the parts of a configuration that decide about values: of all of it, to check whether a build can be
+//! continued, and of its parts, to name the edited part in a message.
 
 use anabranch_document::{Key, Node, Table, Tree};
 
-/// Sections that say how a build runs, not what its values are. Models have a digest of their own.
+/// The sections that affect how a build runs and not its values. Models have their own digest.
 const NOT_VALUES: [&str; 7] =
     ["run", "model_configs", "providers", "prices", "profilers", "library_version", "rows"];
 

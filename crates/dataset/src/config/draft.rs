@@ -33,13 +33,13 @@ pub(super) struct DraftColumn {
     pub name: String,
     /// The place of the name.
     pub at: Span,
-    /// None if something needed is missing or wrong.
+    /// `None` if something required is missing or wrong.
     pub column: Option<Column>,
     pub references: Vec<Reference>,
     /// Names in single braces in a prompt, which may be meant as references.
     pub braces: Vec<(String, Span)>,
     pub side_effects: Vec<String>,
-    /// Places of fields that later checks are about.
+    /// The locations of fields that later checks need.
     pub spots: Vec<(&'static str, Span)>,
     /// The number of its stage in the file.
     pub written_stage: usize,
@@ -50,7 +50,7 @@ pub(super) struct DraftColumn {
 #[derive(Debug)]
 pub(super) struct DraftStage {
     pub stage: StageConfig,
-    /// Of its steps and conditions.
+    /// The references of its steps and conditions.
     pub references: Vec<Reference>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Reference {
     pub source: Option<Arc<str>>,
 }
 
-/// What a reference is for, which decides what it may name.
+/// The purpose of a reference, which decides which names it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A template in this field.
@@ -92,10 +92,10 @@ pub(super) enum Role {
 #[derive(Debug)]
 pub(super) struct DraftModel {
     pub config: ModelConfig,
-    /// The place of the provider's name, or of the alias if there is none.
+    /// The location of the provider's name, or of the alias if it has none.
     pub at: Span,
     pub names_provider: bool,
-    /// The kind of generation is written, or follows from the parameters.
+    /// Whether the kind of generation is given, or follows from the parameters.
     pub has_kind: bool,
 }
 

@@ -12,7 +12,7 @@ use super::resolve::{self, SeedNames};
 use super::types::{ColumnKind, Config, MissingKey};
 use super::{Environment, Prices, Setting, identity, models, prices, root, seed, stages, structure};
 
-/// Reads and checks a configuration and the files beside it.
+/// Reads and checks a configuration and the files that belong to it.
 pub(super) fn config(
     file: &str,
     text: &str,
@@ -81,13 +81,13 @@ pub(super) fn config(
     Ok((config, problems.warnings))
 }
 
-/// The text of the file with secrets left out, as it is kept beside the output.
+/// The text of the file without secrets, which is stored in the output folder.
 fn without_secrets(text: &str, draft: &Draft) -> Arc<str> {
     let mut places: Vec<&Span> = draft.providers.iter().flat_map(|provider| &provider.secrets).collect();
     places.sort_by_key(|at| at.start);
     let (mut kept, mut from) = (String::with_capacity(text.len()), 0);
     for at in places {
-        // An alias stands where it is used: then the secret is elsewhere, and all of the text is left out.
+        // An alias of YAML refers to a secret elsewhere, so the whole text is left out.
         if text[at.start..].starts_with('*') {
             return "".into();
         }
@@ -110,7 +110,7 @@ fn merged(all: [Problems; 3]) -> Problems {
     merged
 }
 
-/// A column that could not be read has an error of its own; this is for the case that it has not.
+/// Reports columns that could not be read, if nothing else was reported. Usually each has its own error.
 fn unread(draft: &Draft, notes: &mut Notes<'_>) {
     if notes.is_empty() {
         for column in draft.columns.iter().filter(|column| column.column.is_none()) {
@@ -196,7 +196,7 @@ fn provider_of(
             let near = notes.did_you_mean(&config.provider, known.chain(["nvidia", "openai", "openrouter"]));
             let help =
                 "declare it in `providers` with `name` and `endpoint`, here or in a models file (--models)";
-            // A file of DataDesigner has its providers elsewhere, and the demo model needs none.
+            // DataDesigner's files have their providers elsewhere, and the demo model needs none.
             let what = format!("there is no provider {}", quote(&config.provider));
             notes.warn(&model.at, what, near.unwrap_or_else(|| help.to_owned()));
         }
@@ -238,7 +238,7 @@ fn generation_of_own(draft: &mut Draft, notes: &mut Notes<'_>) {
     draft.models.iter_mut().for_each(|model| generation_of(model, &uses, notes));
 }
 
-/// A model that does not say what it generates does what columns use it for; one that does must fit.
+/// A model without a kind gets the kind that columns use it for. A given kind must fit.
 fn generation_of(model: &mut DraftModel, [chats, embeds]: &[Vec<String>; 2], notes: &mut Notes<'_>) {
     let alias = &model.config.alias;
     let (chats, embeds) = (chats.contains(alias), embeds.contains(alias));

@@ -12,7 +12,7 @@ use super::types::{Column, ColumnKind, Config, ConstraintRhs, TemplateText, Trac
 pub enum Producer {
     /// The column of that number.
     Column(usize),
-    /// The column of that number fills it beside its own.
+    /// An additional column of the column with this number.
     SideEffect(usize),
     /// The seed's column of that number.
     Seed(usize),
@@ -28,16 +28,16 @@ impl Producer {
     }
 }
 
-/// Which columns each column reads, and an order in which they can be filled.
+/// The columns that each column reads, and an order in which they can be filled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependencies {
     /// One per column of the configuration.
     pub columns: Vec<ColumnInputs>,
-    /// Column numbers, each behind the columns that it reads, otherwise as in the file.
+    /// The column numbers, each after the columns that it reads, otherwise in the order of the file.
     pub order: Vec<usize>,
 }
 
-/// What one column reads.
+/// The inputs of one column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ColumnInputs {
     /// The names that it reads, each once: columns, side effects, columns of the seed.
@@ -83,7 +83,7 @@ impl Column {
         names
     }
 
-    /// The columns that it fills beside its own.
+    /// The additional columns that it fills.
     pub fn side_effects(&self) -> Vec<String> {
         match &self.kind {
             ColumnKind::Llm(llm) => {
@@ -112,7 +112,7 @@ impl Column {
     }
 }
 
-/// How side-effect columns of model calls end.
+/// The suffixes of the side-effect columns of model calls.
 pub(super) const TRACE: &str = "__trace";
 pub(super) const REASONING: &str = "__reasoning_content";
 
@@ -120,7 +120,7 @@ fn variables(text: &TemplateText) -> impl Iterator<Item = &str> {
     text.template.variables().iter().map(String::as_str)
 }
 
-/// What each name stands for. Columns and those of the seed win over side effects.
+/// The producer of each name. Columns and seed columns take precedence over side effects.
 #[derive(Debug, Default)]
 pub(super) struct Names(HashMap<String, Producer>);
 
@@ -129,7 +129,7 @@ impl Names {
         self.0.get(name).copied()
     }
 
-    /// Adds a name unless it is there already; the one that is there is returned then.
+    /// Adds a name unless it exists; then its producer is returned.
     pub(super) fn add(&mut self, name: &str, producer: Producer) -> Option<Producer> {
         let found = self.get(name);
         if found.is_none() {

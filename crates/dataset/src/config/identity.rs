@@ -1,5 +1,5 @@
-//! The identity of a column: what decides about its random numbers. It outlives a rename, a move and edits elsewhere, so
-//! that values, prompts and paid replies do.
+//! The identity of a column, which decides about its random numbers. It does not change when the column is renamed or
+//! moved, or when other parts are edited, so that values, prompts and paid replies stay valid.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use anabranch_value::Value;
 use super::digest;
 use super::types::{Column, ColumnKind, CustomColumn, LlmColumn};
 
-/// The identity of a column. No column's name is part of it.
+/// The identity of a column. It does not include names of columns.
 pub(super) fn identity(kind: &ColumnKind, definition: &Table) -> String {
     match kind {
         ColumnKind::Sampler(_) => digest::sampler(definition),

@@ -9,7 +9,7 @@ use super::draft::Role;
 use super::types::{CodeLang, LlmColumn, LlmOutput, Score, Trace};
 use super::{template, value};
 
-/// Reads what is special about a column of one of the types `llm-*`.
+/// Reads the fields that only `llm-*` columns have.
 pub(super) fn column(
     word: &str,
     fields: &mut Fields<'_>,

@@ -59,8 +59,8 @@ pub struct Setting<'a> {
     pub models: Option<(&'a str, &'a str)>,
     /// The name and text of a file with run options. The configuration's own come first.
     pub run: Option<(&'a str, &'a str)>,
-    /// Opens the seed and gives the names of its columns, or says why it cannot. Without it, names that are no column
-    /// are taken for columns of the seed.
+    /// Opens the seed and returns the names of its columns, or an error message. Without it, unknown names are taken
+    /// for columns of the seed.
     pub seed_columns: Option<SeedColumns<'a>>,
     /// Environment variables, for keys of providers.
     pub environment: Option<&'a Environment<'a>>,
@@ -69,7 +69,7 @@ pub struct Setting<'a> {
 /// The value of an environment variable.
 pub type Environment<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Opens a seed and gives the names of its columns.
+/// Opens a seed and returns the names of its columns.
 pub type SeedColumns<'a> = &'a mut dyn FnMut(&SeedConfig) -> Result<Vec<String>, String>;
 
 /// The most bytes of a configuration; the most values in it; the most columns.
@@ -78,8 +78,8 @@ const VALUES_MOST: usize = 1_000_000;
 const COLUMNS_MOST: usize = 1_000;
 
 impl Config {
-    /// Reads and checks a configuration, which is JSON if the file's name says so, else YAML. All problems are told at
-    /// once; warnings come with the configuration.
+    /// Reads and checks a configuration, which is JSON if the file's name says so, else YAML. All problems are reported
+    /// at once. Warnings are returned with the configuration.
     pub fn parse(
         file: &str,
         text: &str,

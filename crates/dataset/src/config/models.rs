@@ -64,7 +64,7 @@ fn default_params() -> (Params, bool) {
     (params, false)
 }
 
-/// The parameters, and whether they say what the model generates.
+/// The parameters, and whether they determine the kind of generation.
 fn params(mut fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<(Params, bool)> {
     #[derive(Clone, Copy, PartialEq)]
     enum Kind {
@@ -246,8 +246,8 @@ fn provider(
     Some(DraftProvider { provider, missing, secrets })
 }
 
-/// A key: the value of the environment variable of that name, or the text itself. A name of a variable that is not set
-/// is no key.
+/// A key: the value of the environment variable of this name, or else the text itself. A text that looks like a
+/// variable that is not set is not used as a key.
 fn key(written: &str, environment: Option<&Environment<'_>>) -> (Option<ApiKey>, Option<String>) {
     let is_name = written.starts_with(|first: char| first.is_ascii_uppercase())
         && written.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');

@@ -18,7 +18,7 @@ pub struct Prices(BTreeMap<String, Price>);
 pub struct Price {
     pub input: f64,
     pub output: f64,
-    /// Of input tokens that the server had in its cache; `input` if it is not given.
+    /// The price of input tokens from the server's cache. Default: `input`.
     pub cached_input: Option<f64>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct DraftPrice {
 /// Tokens that a price is for.
 const TOKENS: f64 = 1e6;
 
-/// The most money per million tokens, which is more than anybody asks for.
+/// The highest accepted price per million tokens.
 const PRICE_MOST: f64 = 1e6;
 
 impl Price {
@@ -130,7 +130,7 @@ pub(super) fn unmatched(
     }
 }
 
-/// Reads `prices` if the section is there.
+/// Reads the section `prices`, if it exists.
 pub(super) fn section(fields: &mut Fields<'_>, draft: &mut Draft, notes: &mut Notes<'_>) {
     if let Some(node) = fields.get("prices") {
         prices(node, draft, notes);

@@ -1,4 +1,4 @@
-//! Names: each is there once, and each that is read is there.
+//! Names: each is defined once, and each that is read exists.
 
 use anabranch_document::Notes;
 use anabranch_engine::Dag;
@@ -17,7 +17,7 @@ pub(super) enum SeedNames {
     Open,
 }
 
-/// What each name stands for; names that are there twice are noted.
+/// The producer of each name. Duplicate names are reported.
 pub(super) fn names(draft: &Draft, seed: &SeedNames, notes: &mut Notes<'_>) -> Names {
     let mut names = Names::default();
     for (number, column) in draft.columns.iter().enumerate() {
@@ -112,7 +112,8 @@ fn own(column: &DraftColumn, reference: &Reference, notes: &mut Notes<'_>) {
     );
 }
 
-/// Conditions of samplers are evaluated before anything but samplers and the seed is there.
+/// The conditions of samplers may read only samplers and the seed, because they are evaluated before anything else
+/// exists.
 fn check_role(
     draft: &Draft,
     (reader, reference): (&DraftColumn, &Reference),
@@ -142,7 +143,7 @@ fn unknown(draft: &Draft, reference: &Reference, names: &Names, notes: &mut Note
     {
         let Some(column) = name.strip_suffix(ending).and_then(find) else { continue };
         match &column.column {
-            // What it would fill is not known.
+            // The side effects of an invalid column are unknown.
             None => return,
             Some(found) if matches!(found.kind, ColumnKind::Llm(_)) => {
                 help = Some(format!("set `{setting}` on column {}", quote(&column.name)));

@@ -1,4 +1,4 @@
-//! The root of the file, and the files beside it.
+//! The root of the file, and the files that belong to it.
 
 use anabranch_document::{Fields, Node, Notes, Tree};
 
@@ -21,7 +21,7 @@ pub(super) fn read(
         return sections(fields, run, environment, notes);
     };
     outer.ignore(&["library_version"]);
-    // Ours may stand beside `data_designer` too.
+    // Our own sections may also be outside of `data_designer`.
     let beside = [outer.get("providers"), outer.get("run")];
     prices::section(&mut outer, run, notes);
     outer.finish(notes);

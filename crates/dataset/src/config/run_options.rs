@@ -1,10 +1,10 @@
-//! How a build runs.
+//! Options of a build run.
 
 use anabranch_document::{Fields, Notes};
 
 use crate::stop::FEWEST_CALLS;
 
-/// How a build runs. The names and defaults are those of DataDesigner's run configuration where it has them.
+/// Options of a build run. Names and defaults are DataDesigner's, where it has them.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Rows per row group.
@@ -56,7 +56,7 @@ const WITHOUT_EFFECT: [(&str, &str); 8] = [
 ];
 
 impl RunOptions {
-    /// Reads the options that are there over those that are set already.
+    /// Overrides options by those that are given.
     pub(super) fn read(&mut self, mut fields: Fields<'_>, notes: &mut Notes<'_>) {
         let window_at = fields.get("shutdown_error_window").map(|node| node.at.clone());
         let mut whole = |name: &'static str, least: i64, most: i64, notes: &mut Notes<'_>| {

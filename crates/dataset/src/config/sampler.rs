@@ -30,7 +30,7 @@ const TYPES: [&str; 14] = [
     "person_from_faker",
 ];
 
-/// Reads what is special about a sampler column.
+/// Reads the fields that only sampler columns have.
 pub(super) fn column(
     fields: &mut Fields<'_>,
     parts: &mut Parts,

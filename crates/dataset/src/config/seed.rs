@@ -1,4 +1,4 @@
-//! The seed: rows that are there before anything is generated.
+//! The seed: rows that exist before anything is generated.
 
 use std::path::PathBuf;
 
@@ -58,7 +58,7 @@ fn source(node: &Node, notes: &mut Notes<'_>) -> Option<(SeedSource, Span)> {
         return None;
     }
     let source = kind(word, path, &mut fields, notes);
-    // DataDesigner lets anything else pass here.
+    // DataDesigner accepts any other field here.
     for (key, _) in fields.unknown() {
         let what = format!("a seed of type `{word}` has no {}", quote(&key.name));
         notes.warn(&key.at, what, "it is left out");
@@ -110,7 +110,7 @@ fn selection(node: &Node, notes: &mut Notes<'_>) -> Option<SeedSelection> {
     Some(SeedSelection::IndexRange { start: first, end: second })
 }
 
-/// The columns that a seed has whatever is in it.
+/// The columns that a seed has regardless of its content.
 pub(super) fn fixed_columns(source: &SeedSource) -> Option<Vec<String>> {
     let names = ["source_kind", "source_path", "relative_path", "file_name", "content"];
     let count = match source {

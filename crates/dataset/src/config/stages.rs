@@ -13,7 +13,7 @@ use super::{column, derived, steps, template};
 const ROWS_MOST: i64 = 1_000_000_000_000;
 const STAGES_MOST: usize = 50;
 
-/// Reads `stages`, each with columns of its own.
+/// Reads `stages`, each with its own columns.
 pub(super) fn stages(node: &Node, draft: &mut Draft, notes: &mut Notes<'_>) {
     let Some(items) = notes.as_list(node, "stages") else { return };
     if items.len() > STAGES_MOST {
@@ -141,7 +141,7 @@ pub(super) fn split(draft: &mut Draft, order: &[usize]) {
     }
 }
 
-/// Notes what a stage reads that is not there yet.
+/// Reports columns that a stage reads before they are filled.
 pub(super) fn check_order(draft: &Draft, names: &Names, notes: &mut Notes<'_>) {
     let stage_of = |name: &str| {
         let column = names.get(name)?.column()?;

@@ -84,7 +84,7 @@ fn names(
     Some(names)
 }
 
-/// Notes a name that is there already.
+/// Reports a duplicate name.
 fn is_new(names: &[String], name: &str, at: &Span, notes: &mut Notes<'_>) -> Option<()> {
     if names.iter().any(|other| other == name) {
         notes.note(at, format!("{} is there already", quote(name)), "name each column once");

@@ -116,7 +116,7 @@ fn timedelta(number: usize, draft: &Draft, names: &Names, notes: &mut Notes<'_>)
         let Sampler::Timedelta(timedelta) = sampler else { continue };
         let name = &timedelta.reference_column_name;
         let is_date = match names.get(name) {
-            // Noted already, or of a seed that nobody opened.
+            // Already reported, or a column of a seed that was not opened.
             None => true,
             Some(Producer::Column(place)) => draft.columns[place].column.as_ref().is_none_or(|column| {
                 sampler_of(column).is_some_and(|column| matches!(column.sampler, Sampler::Datetime(_)))

@@ -97,7 +97,7 @@ pub(super) fn place_of(reference: &Reference, notes: &Notes<'_>) -> Span {
     place.unwrap_or_else(|| reference.at.clone())
 }
 
-/// Where a template first uses a name, as far as that can be told without its syntax tree.
+/// The position at which a template first uses a name, found without its syntax tree.
 fn use_of(source: &str, name: &str) -> Option<usize> {
     if !source.contains("{{") && !source.contains("{%") {
         return word_in(source, name);
@@ -116,7 +116,7 @@ fn use_of(source: &str, name: &str) -> Option<usize> {
     }
 }
 
-/// Where a name stands as a word that is neither a field nor quoted.
+/// The position of a name as a word that is neither a field nor quoted.
 fn word_in(text: &str, name: &str) -> Option<usize> {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.match_indices(name).map(|(at, _)| at).find(|at| {

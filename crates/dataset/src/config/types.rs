@@ -28,18 +28,17 @@ pub struct Config {
     pub constraints: Vec<Constraint>,
     pub processors: Vec<ProcessorConfig>,
     pub run: RunOptions,
-    /// The names of the seed's columns, as the seed has them; `None` if there is no seed, or nobody opened it.
+    /// The names of the seed's columns; `None` if there is no seed, or it was not opened.
     pub seed_columns: Option<Vec<String>>,
-    /// Environment variables that providers take their keys from and that are not set; only of providers that columns
-    /// use.
+    /// The unset environment variables that should hold keys of providers, for providers that columns use.
     pub missing_keys: Vec<MissingKey>,
-    /// The file's text with secrets left out, kept beside the output.
+    /// The file's text without secrets, which is stored in the output folder.
     pub source: Arc<str>,
-    /// Tells whether two configurations mean the same values; models, providers and run options are left out of it.
+    /// A digest of everything that decides about values. It excludes models, providers and run options.
     pub digest: String,
 }
 
-/// A provider without the key that it asks for.
+/// A provider whose key is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingKey {
     pub provider: String,
@@ -51,16 +50,16 @@ pub struct MissingKey {
 #[derive(Clone, Debug, Default)]
 pub struct StageConfig {
     pub name: String,
-    /// The number of rows. Without it, the first stage takes the number that a build is asked for, a later one all rows
-    /// of the stage before it.
+    /// The number of rows. Default: the requested number for the first stage, and all rows of the previous stage for a
+    /// later one.
     pub rows: Option<u64>,
     /// The rows that are kept.
     pub accept: Option<Accept>,
-    /// Steps behind the stage, in order.
+    /// The steps after the stage, in order.
     pub steps: Vec<StepConfig>,
 }
 
-/// The rows that a stage keeps: it generates more until it has as many of them as it was asked for.
+/// The rows that a stage keeps. It generates more until it has the requested number of them.
 #[derive(Clone, Debug)]
 pub struct Accept {
     /// Conditions, all of which must be true.
@@ -70,7 +69,7 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// The rows that are generated at most for each that is asked for, if the configuration does not say.
+    /// The default of the most rows that are generated per requested row.
     pub const CANDIDATES_PER_ROW: u64 = 10;
 }
 
@@ -121,13 +120,13 @@ pub struct Column {
     pub place: String,
     /// The digest of its definition without its name.
     pub digest: String,
-    /// The digest of what decides about its random numbers: a column that is renamed or moved keeps them.
+    /// The digest of everything that decides about its random numbers. A renamed or moved column keeps them.
     pub identity: String,
     /// The number of columns before it with the same identity.
     pub twin: u64,
 }
 
-/// When a cell is skipped, and what it holds then.
+/// The condition under which a cell is skipped, and its value then.
 #[derive(Clone, Debug)]
 pub struct Skip {
     pub when: TemplateText,
@@ -137,10 +136,10 @@ pub struct Skip {
 /// The fate of a row whose cell failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRowError {
-    /// The row is left out of the output; the errors table has it.
+    /// The row is left out of the output, and recorded in the errors table.
     #[default]
     DropRow,
-    /// The cell is null; the errors table has it.
+    /// The cell is null, and the error is recorded in the errors table.
     KeepNull,
     /// The build ends.
     FailRun,
@@ -193,7 +192,7 @@ pub struct LlmColumn {
     pub output: LlmOutput,
 }
 
-/// What a reply must be.
+/// The format of a reply.
 #[derive(Clone, Debug)]
 pub enum LlmOutput {
     Text,
@@ -218,7 +217,7 @@ pub struct Score {
     pub options: Vec<(Value, String)>,
 }
 
-/// The messages of a call that are kept in a column beside.
+/// The messages of a call that are kept in an additional column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trace {
     #[default]
@@ -309,18 +308,18 @@ pub struct CustomColumn {
     pub required_columns: Vec<String>,
     pub side_effect_columns: Vec<String>,
     pub model_aliases: Vec<String>,
-    /// A row group at a time instead of a row.
+    /// Whether a call is for a row group instead of a row.
     pub full_column: bool,
     pub stateful: bool,
-    /// The types of the column and its side-effect columns; one that is not named holds JSON of any shape.
+    /// The types of the column and its side-effect columns. An unnamed one holds JSON of any shape.
     pub column_types: Vec<(String, ColumnType)>,
-    /// The longest silence of a call, 10 minutes unless set.
+    /// The longest silence of a worker during a call. Default: 10 minutes.
     pub timeout: std::time::Duration,
-    /// Makes any number of rows out of one (`allow_resize`).
+    /// Makes any number of rows from one (`allow_resize`).
     pub resizes: bool,
 }
 
-/// How to reach the program of a custom column.
+/// The address of a custom column's program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WorkerConfig {
     /// A child process that speaks JSON lines on stdin and stdout.
@@ -329,7 +328,7 @@ pub enum WorkerConfig {
     Http { url: String },
 }
 
-/// Rows that are there before anything is generated.
+/// Rows that exist before anything is generated.
 #[derive(Clone, Debug)]
 pub struct SeedConfig {
     pub source: SeedSource,
@@ -337,7 +336,7 @@ pub struct SeedConfig {
     pub selection: Option<SeedSelection>,
 }
 
-/// Where a seed is.
+/// The location of a seed.
 #[derive(Clone, Debug)]
 pub enum SeedSource {
     /// A file, or a pattern with `*` in its last part.
@@ -383,7 +382,7 @@ pub struct Constraint {
     pub place: String,
 }
 
-/// How a constraint compares.
+/// The operator of a constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     Lt,
@@ -392,7 +391,7 @@ pub enum Comparison {
     Ge,
 }
 
-/// What a constraint compares with.
+/// The right-hand side of a constraint.
 #[derive(Clone, Debug)]
 pub enum ConstraintRhs {
     Number(f64),
@@ -406,7 +405,7 @@ pub struct ProcessorConfig {
     pub kind: ProcessorKind,
 }
 
-/// What a processor does.
+/// The kind of a processor.
 #[derive(Clone, Debug)]
 pub enum ProcessorKind {
     /// Column names; `*` and `?` match as in file names.

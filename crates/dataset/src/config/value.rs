@@ -3,7 +3,7 @@
 use anabranch_document::{Node, Notes, Table, Tree};
 use anabranch_value::{Map, Value};
 
-/// A part of the tree as a value. How deep it can be is the reader's bound.
+/// A part of the tree as a value. The parser limits its depth.
 pub(super) fn value(node: &Node, notes: &mut Notes<'_>) -> Value {
     match &node.value {
         Tree::Null => Value::Null,

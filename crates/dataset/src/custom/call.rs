@@ -1,4 +1,4 @@
-//! One call to a worker, and the questions that it asks models meanwhile.
+//! One call to a worker, and the worker's requests to models during it.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -14,7 +14,7 @@ use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 
 use super::message::{self, Line};
-use super::process::{Process, Waiting};
+use super::process::{Process, WaitingCall};
 use super::worker::Worker;
 use crate::config::WorkerConfig;
 use crate::fault::Fault;
@@ -25,14 +25,14 @@ pub trait Ask: Send + Sync + 'static {
     fn ask(&self, question: Question) -> BoxFuture<String, Fault>;
 }
 
-/// A question of custom code to a model.
+/// A request of custom code to a model.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The column that is filled.
     pub column: Arc<str>,
-    /// The row, if one is filled and not a group.
+    /// The row; `None` if a group is filled.
     pub row: Option<u64>,
-    /// The number that the worker gave the question, for one call.
+    /// The worker's number of the question, unique within one call.
     pub number: u64,
     /// The alias of the model, which the column declares.
     pub model: String,
@@ -51,12 +51,12 @@ impl Ask for NoModels {
     }
 }
 
-/// What a call needs beside its text.
+/// A call, apart from its id.
 pub(super) struct Call {
     pub(super) column: Arc<str>,
     pub(super) row: Option<u64>,
     pub(super) model_aliases: Arc<[String]>,
-    /// The longest silence.
+    /// The longest silence of the worker.
     pub(super) timeout: Duration,
     /// The entries of the call object besides its id.
     pub(super) entries: Vec<(&'static str, Value)>,
@@ -69,7 +69,7 @@ impl Call {
     }
 }
 
-/// What comes next in a call.
+/// The next event of a call.
 enum Next {
     Line(Option<Line>),
     Answer(u64, Result<String, Fault>),
@@ -93,11 +93,11 @@ impl Worker {
         }
     }
 
-    /// Listens for the answer, and asks models.
+    /// Waits for the answer, and serves the worker's questions to models.
     async fn converse(
         &self,
         process: &Process,
-        waiting: &mut Waiting<'_>,
+        waiting: &mut WaitingCall<'_>,
         call: &Call,
     ) -> Result<Line, Fault> {
         let mut questions = FuturesUnordered::new();
@@ -161,7 +161,7 @@ impl Worker {
         }
     }
 
-    /// The fault of a call that heard nothing for so long. A worker that nobody heard is killed.
+    /// The fault of a call without a message for its timeout. A worker that was silent to all calls is killed.
     fn late(&self, process: &Process, timeout: Duration) -> Fault {
         let seconds = timeout.as_secs_f64();
         let since = self.options.clock.now().checked_sub(timeout);

@@ -135,8 +135,8 @@ impl Generator for CustomGenerator {
     }
 }
 
-/// The rows that a batch became, each with the row that it was made out of: the one whose number `from_row` says, or the one
-/// at its own place, or the last one.
+/// The rows that a batch became, each with its source row: the row that `from_row` names, else the row at the same
+/// index, else the last one.
 fn resized(rows: Vec<Value>, count: usize, fills: &[Output]) -> Result<Vec<Result<Cells, Fault>>, Fault> {
     let mut made: Vec<Vec<Value>> = vec![Vec::new(); count];
     for (place, row) in rows.into_iter().enumerate() {
@@ -163,7 +163,7 @@ fn resized(rows: Vec<Value>, count: usize, fills: &[Output]) -> Result<Vec<Resul
     Ok(made.iter().map(|rows| lists(rows, fills)).collect())
 }
 
-/// The field of a made row that says which row it was made out of.
+/// The field with the source row of a new row.
 const FROM_ROW: &str = "from_row";
 
 /// The cells of several rows, as one list per column.

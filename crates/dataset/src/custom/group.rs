@@ -22,7 +22,7 @@ impl Group {
         }
     }
 
-    /// Kills all processes of the group, whose leader is still to be reaped.
+    /// Kills all processes of the group. Its leader must not have been reaped yet.
     pub(super) fn kill(&self) {
         if let Some(pid) = *lock(&self.0) {
             let _ = kill_process_group(pid, Signal::KILL);
@@ -55,7 +55,7 @@ impl Tail {
         lines.push_back(line.chars().take(300).collect());
     }
 
-    /// What a message adds about stderr.
+    /// The end of a message, with the last lines of stderr.
     pub(super) fn describe(&self) -> String {
         let lines = lock(&self.0);
         if lines.is_empty() {

@@ -24,7 +24,7 @@ const MAX_MESSAGE: usize = 4_000;
 #[serde(default)]
 pub(super) struct Line {
     pub(super) ready: Option<bool>,
-    pub(super) functions: HashMap<String, Declared>,
+    pub(super) functions: HashMap<String, FunctionDeclaration>,
     pub(super) id: Option<u64>,
     pub(super) values: Option<Value>,
     pub(super) rows: Option<Vec<Value>>,
@@ -34,16 +34,16 @@ pub(super) struct Line {
     pub(super) messages: Option<Value>,
 }
 
-/// What a worker says about a function. What it does not say is not checked.
+/// A worker's declaration of a function. Missing fields are not checked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Declared {
+pub(super) struct FunctionDeclaration {
     required_columns: Option<Vec<String>>,
     side_effect_columns: Option<Vec<String>>,
     generation_strategy: Option<String>,
 }
 
-/// Why a call failed: an object, or a bare message.
+/// The error of a call: an object, or a bare message.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum WorkerError {
@@ -88,8 +88,11 @@ pub(super) fn hello(functions: &[Function]) -> String {
     Value::map([("anabranch", Value::Int(1)), ("functions", names)]).to_json()
 }
 
-/// Whether the functions of a worker are those that the columns need.
-pub(super) fn check_functions(needed: &[Function], found: &HashMap<String, Declared>) -> Result<(), String> {
+/// Checks that a worker has the functions that the columns need.
+pub(super) fn check_functions(
+    needed: &[Function],
+    found: &HashMap<String, FunctionDeclaration>,
+) -> Result<(), String> {
     for function in needed {
         let Function { name, column, .. } = function;
         let Some(declared) = found.get(name) else {

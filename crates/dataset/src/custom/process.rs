@@ -20,7 +20,7 @@ use crate::fault::Fault;
 /// Lines on their way to the process.
 const QUEUED_LINES: usize = 64;
 
-/// Questions and answers on their way to a call.
+/// The most questions and answers that are queued for a call.
 const QUEUED_EVENTS: usize = 256;
 
 /// The longest wait for the rest of stderr when the process has ended.
@@ -41,18 +41,18 @@ struct Calls {
     /// Calls that were answered.
     answered: u64,
     heard: Instant,
-    /// Why there will be no more answers.
+    /// The reason why there are no more answers.
     end: Option<Fault>,
 }
 
 /// A call that waits. Dropping it forgets the call.
-pub(super) struct Waiting<'a> {
+pub(super) struct WaitingCall<'a> {
     pub(super) id: u64,
     pub(super) lines: Receiver<Line>,
     process: &'a Process,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingCall<'_> {
     fn drop(&mut self) {
         lock(&self.process.calls).waiting.remove(&self.id);
     }
@@ -64,7 +64,7 @@ enum Stop {
     Closed,
     /// It said something that is not in the protocol.
     Wrong(String),
-    /// It does not serve what the columns need.
+    /// It does not serve the functions that the columns need.
     Refused(String),
 }
 
@@ -80,7 +80,7 @@ impl Process {
             Fault::permanent("worker", "the command of the worker is empty: name a program")
         })?;
         let mut start = Command::new(program);
-        // A group of its own, so that whatever it starts ends with it.
+        // A separate process group, so that its child processes end with it.
         start.args(arguments).current_dir(folder).process_group(0).kill_on_drop(true);
         start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = start.spawn().map_err(|error| {
@@ -101,14 +101,14 @@ impl Process {
         };
         let process = Process { lines, calls: Mutex::new(calls), group: Group::new(&child), clock };
         let process = Arc::new(process);
-        let held = Held { process: Arc::clone(&process), child };
+        let held = ServedProcess { process: Arc::clone(&process), child };
         let name = program.clone();
         let drive = held.drive(name, functions, Pipes { stdin, stdout, stderr, queue });
         Ok((process, drive))
     }
 
-    /// Adds a call, if the process still answers.
-    pub(super) fn enter(&self) -> Result<Waiting<'_>, Fault> {
+    /// Adds a call, unless the process has ended.
+    pub(super) fn enter(&self) -> Result<WaitingCall<'_>, Fault> {
         let mut calls = lock(&self.calls);
         if let Some(end) = &calls.end {
             return Err(end.clone());
@@ -117,10 +117,10 @@ impl Process {
         calls.next += 1;
         let (sender, lines) = mpsc::channel(QUEUED_EVENTS);
         calls.waiting.insert(id, sender);
-        Ok(Waiting { id, lines, process: self })
+        Ok(WaitingCall { id, lines, process: self })
     }
 
-    /// Why the process gives no more answers, if it does not.
+    /// The reason why the process has ended; `None` if it has not.
     pub(super) fn end(&self) -> Option<Fault> {
         lock(&self.calls).end.clone()
     }
@@ -197,13 +197,13 @@ struct Pipes {
     queue: Receiver<String>,
 }
 
-/// The process while it is driven. Dropped early, it kills the group before the child is let go.
-struct Held {
+/// The process while it is served. If it is dropped early, it kills the group before it releases the child.
+struct ServedProcess {
     process: Arc<Process>,
     child: Child,
 }
 
-impl Drop for Held {
+impl Drop for ServedProcess {
     fn drop(&mut self) {
         self.process.group.end();
         if self.process.end().is_none() {
@@ -212,9 +212,9 @@ impl Drop for Held {
     }
 }
 
-impl Held {
+impl ServedProcess {
     async fn drive(mut self, name: String, functions: Arc<[Function]>, pipes: Pipes) {
-        // The queue is open until the calls can see why there is no answer.
+        // The queue stays open until the calls can see the reason for the end.
         let Pipes { stdin, stdout, stderr, mut queue } = pipes;
         let tail = Tail::default();
         let mut errors = Box::pin(read_errors(stderr, &tail)).fuse();
@@ -295,7 +295,7 @@ async fn read_errors(stderr: ChildStderr, tail: &Tail) {
     }
 }
 
-/// Reads a line of at most so many bytes. `false` at the end.
+/// Reads a line of at most `limit` bytes. `false` at the end.
 async fn read_line(
     reader: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
@@ -317,7 +317,7 @@ async fn read_line(
     }
 }
 
-/// Reads a line, or what is there of a long one. `false` at the end.
+/// Reads a line, or the available part of a long one. `false` at the end.
 async fn read_part(reader: &mut (impl AsyncBufRead + Unpin), part: &mut Vec<u8>) -> std::io::Result<bool> {
     part.clear();
     let bytes = reader.fill_buf().await?;

@@ -23,7 +23,7 @@ pub struct WorkerOptions {
     pub post: Arc<dyn Post>,
     /// Answers the questions of custom code to models.
     pub ask: Arc<dyn Ask>,
-    /// How often a process that died is started again.
+    /// The most restarts of a process that died.
     pub max_restarts: u32,
     /// Calls in flight per worker.
     pub max_calls: usize,
@@ -62,16 +62,16 @@ pub(super) struct Worker {
 
 #[derive(Default)]
 struct State {
-    current: Option<Running>,
+    current: Option<RunningProcess>,
     starts: u32,
 }
 
-struct Running {
+struct RunningProcess {
     process: Arc<Process>,
     _driver: AbortOnDrop,
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         self.process.kill();
     }
@@ -83,7 +83,7 @@ impl Worker {
         Worker { config, functions: functions.into(), slots, options, state: Mutex::default() }
     }
 
-    /// The process, started if there is none. Called inside of a tokio runtime.
+    /// The process, started if necessary. Must be called inside a tokio runtime.
     pub(super) fn process(&self, command: &[String]) -> Result<Arc<Process>, Fault> {
         let mut state = lock(&self.state);
         if let Some(running) = &state.current {
@@ -111,7 +111,7 @@ impl Worker {
         )?;
         let driver = TokioTasks.spawn(Box::pin(drive));
         state.starts += 1;
-        state.current = Some(Running { process: Arc::clone(&process), _driver: driver });
+        state.current = Some(RunningProcess { process: Arc::clone(&process), _driver: driver });
         Ok(process)
     }
 }

@@ -2,7 +2,7 @@
 
 use anabranch_value::Value;
 
-use super::foreseen::{Asked, ForeseenCall};
+use super::foreseen::{CallRequest, ForeseenCall};
 use crate::estimate::Totals;
 use crate::fault::Fault;
 use crate::output::{Figures, StageReport};
@@ -18,11 +18,11 @@ pub struct CellForecast<'a> {
     /// The aliases of the models that the column asks.
     pub models: &'a [String],
     pub state: CellState,
-    /// The calls of the cell that are known, and the first that is lacking.
+    /// The known calls of the cell, and the first one that is lacking.
     pub calls: &'a [ForeseenCall],
     /// The fault of a cell that fails.
     pub fault: Option<&'a Fault>,
-    /// The cell may be skipped: its condition, or that of a column that it reads, depends on an unknown value.
+    /// Whether the cell may be skipped: its condition, or that of a column that it reads, depends on an unknown value.
     pub may_be_skipped: bool,
 }
 
@@ -35,10 +35,10 @@ pub enum CellState {
     Reused,
     /// The journal lacks a reply to its request.
     Lacking,
-    /// It reads an unknown value, or it is one that a dry run does not compute.
+    /// It reads an unknown value, or a dry run does not compute it.
     Unknown,
     Skipped,
-    /// It has no value, by a fault that the recorded replies show or that needs no model.
+    /// It has no value, because of a fault that the recorded replies show or that needs no model.
     Failed,
 }
 
@@ -65,13 +65,13 @@ pub struct ColumnForecast {
     pub unknown: u64,
     pub skipped: u64,
     pub failed: u64,
-    /// Cells among those that are lacking which may turn out to be skipped.
+    /// The lacking cells that may turn out to be skipped.
     pub lacking_may_be_skipped: u64,
-    /// Cells among those that are unknown which may turn out to be skipped.
+    /// The unknown cells that may turn out to be skipped.
     pub unknown_may_be_skipped: u64,
-    /// The requests that are lacking: one per cell, or one per text.
+    /// The lacking requests: one per cell, or one per text.
     pub lacking_requests: RequestSizes,
-    /// Replies of the journal to requests of the column.
+    /// The recorded replies to requests of the column.
     pub recorded: RecordedSum,
     /// Known values of the column.
     pub values: ValueSizes,
@@ -116,29 +116,29 @@ pub struct DryRun {
     pub rows_on_disk: u64,
     /// The folder holds a complete build of the same inputs and the same number of rows.
     pub is_complete: bool,
-    /// Inputs of the dataset in the folder that differ: a build would have to replace it.
+    /// The inputs that differ from the dataset in the folder. A build must replace it.
     pub differ: Vec<String>,
     /// The columns in the order in which they were declared.
     pub columns: Vec<ColumnForecast>,
-    /// Rows that recorded replies, or columns without a model, drop.
+    /// The rows that recorded replies, or columns without a model, drop.
     pub dropped: u64,
     /// A digest of the inputs.
     pub inputs_digest: String,
-    /// The columns in row groups that are on disk: a sample of what the build was like.
+    /// The columns in row groups on disk, as a sample of the build.
     pub sampled: Vec<ColumnForecast>,
-    /// The build that is in the folder, of the same inputs or of others.
+    /// The build in the folder, of the same or of other inputs.
     pub earlier: Option<EarlierBuild>,
     pub models: Vec<ModelFacts>,
     /// The spend of the build that would be continued.
     pub spent: Totals,
-    /// The calls of all builds that the journal recorded.
+    /// The recorded calls of all builds in the journal.
     pub ledger: Vec<LedgerLine>,
 }
 
 /// Calls that the journal recorded for a column of a dataset.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerLine {
-    /// The column is one of this dataset.
+    /// Whether the column belongs to this dataset.
     pub is_own: bool,
     pub column: String,
     /// The model, as `provider/model`.
@@ -209,7 +209,7 @@ impl ColumnForecast {
     }
 
     fn note_call(&mut self, state: CellState, call: &ForeseenCall) {
-        let is_text = matches!(call.asked, Asked::Text(_));
+        let is_text = matches!(call.asked, CallRequest::Text(_));
         // A conversation that is known in part says nothing about whole ones.
         if state != CellState::Lacking
             && let Some(recorded) = &call.recorded

@@ -6,20 +6,20 @@ use std::time::Duration;
 use anabranch_model::{ChatReply, ChatRequest, Usage};
 
 use crate::fault::Fault;
-use crate::generator::{Cells, Prepared};
+use crate::generator::{Cells, PreparedRow};
 
 /// The calls of a row, looked up and not made.
 #[derive(Debug)]
-pub struct Foreseen {
+pub struct ForeseenRow {
     pub outcome: ForeseenOutcome,
-    /// The calls in their order, up to the first of a conversation that is lacking: the others depend on its reply.
+    /// The calls in order, up to the first lacking one of a conversation. Later ones depend on its reply.
     pub calls: Vec<ForeseenCall>,
 }
 
 /// The outcome of the calls of a row.
 #[derive(Debug)]
 pub enum ForeseenOutcome {
-    /// The recorded replies give these values.
+    /// The recorded replies result in these values.
     Known(Cells),
     /// A reply is lacking.
     Lacking,
@@ -30,26 +30,28 @@ pub enum ForeseenOutcome {
 /// A call with the reply that the journal has for it.
 #[derive(Clone, Debug)]
 pub struct ForeseenCall {
-    pub asked: Asked,
+    pub asked: CallRequest,
     /// `None` if the journal lacks it.
     pub recorded: Option<RecordedCall>,
 }
 
 /// The request of a call.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum CallRequest {
     /// A conversation.
     Chat(ChatRequest),
     /// A text of an embedding. A request carries several.
     Text(Arc<str>),
 }
 
-impl Asked {
+impl CallRequest {
     /// The length of the request's texts, in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
-            Asked::Chat(request) => request.messages.iter().map(|message| message.text.len() as u64).sum(),
-            Asked::Text(text) => text.len() as u64,
+            CallRequest::Chat(request) => {
+                request.messages.iter().map(|message| message.text.len() as u64).sum()
+            }
+            CallRequest::Text(text) => text.len() as u64,
         }
     }
 }
@@ -61,7 +63,7 @@ pub struct RecordedCall {
     pub usage: Usage,
     /// The time from the request to the reply. Of texts that were embedded together, the first has the time of all.
     pub took: Option<Duration>,
-    /// When it was recorded, in milliseconds since 1970.
+    /// The time of recording, in milliseconds since 1970.
     pub at_ms: u64,
 }
 
@@ -71,27 +73,27 @@ pub enum Answer {
     Reply(ChatReply),
     /// The model refused to answer, with these words.
     Refusal(String),
-    /// A vector of so many dimensions.
+    /// A vector with this number of dimensions.
     Vector(usize),
 }
 
-impl Foreseen {
+impl ForeseenRow {
     /// A row whose values need no call.
-    pub fn known(cells: Cells) -> Foreseen {
-        Foreseen { outcome: ForeseenOutcome::Known(cells), calls: Vec::new() }
+    pub fn known(cells: Cells) -> ForeseenRow {
+        ForeseenRow { outcome: ForeseenOutcome::Known(cells), calls: Vec::new() }
     }
 
     /// A row with a call that nothing is known about.
-    pub fn lacking() -> Foreseen {
-        Foreseen { outcome: ForeseenOutcome::Lacking, calls: Vec::new() }
+    pub fn lacking() -> ForeseenRow {
+        ForeseenRow { outcome: ForeseenOutcome::Lacking, calls: Vec::new() }
     }
 }
 
-impl From<Prepared> for Foreseen {
-    fn from(prepared: Prepared) -> Foreseen {
+impl From<PreparedRow> for ForeseenRow {
+    fn from(prepared: PreparedRow) -> ForeseenRow {
         match prepared {
-            Prepared::Cells(cells) => Foreseen::known(cells),
-            Prepared::Call(_) => Foreseen::lacking(),
+            PreparedRow::Cells(cells) => ForeseenRow::known(cells),
+            PreparedRow::Call(_) => ForeseenRow::lacking(),
         }
     }
 }

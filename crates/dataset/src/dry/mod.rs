@@ -1,4 +1,4 @@
-//! Dry runs: a build in which no model is asked.
+//! Dry runs: builds that call no model.
 //!
 //! The same grid runs, row group by row group. A cell whose replies the journal has gets its true value, so what depends on
 //! it is followed with true values: a changed prompt whose replies come out equal changes nothing behind it. A cell whose
@@ -17,7 +17,7 @@ pub use forecast::{
     CellForecast, CellState, ColumnForecast, DryRun, EarlierBuild, LedgerLine, ModelFacts, RecordedSum,
     RequestSizes, ValueSizes,
 };
-pub use foreseen::{Answer, Asked, Foreseen, ForeseenCall, ForeseenOutcome, RecordedCall};
+pub use foreseen::{Answer, CallRequest, ForeseenCall, ForeseenOutcome, ForeseenRow, RecordedCall};
 pub use trace::{RowTrace, TracedCell};
 pub(crate) use watch::DryWatch;
 
@@ -30,6 +30,6 @@ pub enum InDryRun {
     /// as `ByRow` for a generator of single cells.
     #[default]
     ByGroup,
-    /// It asks a server, or has state: it is not called, and its values are unknown.
+    /// It calls a server, or has state. It is not called, and its values are unknown.
     NotCalled,
 }

@@ -9,7 +9,7 @@ use super::folder::{FoundFolder, look};
 use super::stage::{StageForecast, StageSetting};
 use super::watch::Observe;
 use super::{CellForecast, DryRun, LedgerLine, ModelFacts, RowTrace};
-use crate::build::{Compiled, learned};
+use crate::build::{CompiledStage, learned};
 use crate::dataset::{BuildOptions, Dataset};
 use crate::error::Error;
 use crate::estimate::Totals;
@@ -21,8 +21,8 @@ use crate::stop::StopReason;
 
 impl Dataset {
     /// Finds out what a build would pay for, without paying: the cells whose replies the journal has, and those that it
-    /// lacks. It contacts no server, takes no limit of a model and writes no file. The journal of the folder is read, which
-    /// one process at a time can do.
+    /// lacks. It contacts no server, takes no limit of a model and writes no file. It opens the journal of the folder,
+    /// which only one process at a time can do.
     pub async fn dry_run(self, options: &BuildOptions) -> Result<DryRun, Error> {
         Ok(self.dry(options, None, None).await?.0)
     }
@@ -36,8 +36,8 @@ impl Dataset {
         Ok(self.dry(options, Some(Arc::new(observe)), None).await?.0)
     }
 
-    /// Everything that is known of one row: its values, and the recorded calls that made them. `None` if there is no such
-    /// row, or if it depends on rows that are not known.
+    /// Everything that is known about one row: its values, and the recorded calls that they come from. `None` if there
+    /// is no such row, or if it depends on unknown rows.
     pub async fn trace_row(self, options: &BuildOptions, row: u64) -> Result<Option<RowTrace>, Error> {
         Ok(self.dry(options, None, Some(row)).await?.1)
     }
@@ -48,7 +48,7 @@ impl Dataset {
         observe: Option<Observe>,
         wanted: Option<u64>,
     ) -> Result<(DryRun, Option<RowTrace>), Error> {
-        let columns = Compiled::check(&self)?;
+        let columns = CompiledStage::check(&self)?;
         self.inputs.insert("columns".to_owned(), columns);
         let (own, inputs, stop) = (options.clone(), self.inputs.clone(), self.stop.clone());
         let found = job::blocking(&self.engine, move || look(&own, &inputs, stop)).await??;
@@ -132,7 +132,7 @@ async fn run_stages(
 /// Rows that make a ratio worth something.
 const ENOUGH: usize = 10;
 
-/// The rows of the next stage that come of unknown ones: by the ratio of the known rows, or of an earlier build.
+/// An estimate of the next stage's rows from unknown rows, by the ratio of the known rows or of an earlier build.
 fn estimated(found: &FoundFolder, number: usize, (before, next): (usize, &Table), unknown: u64) -> u64 {
     let known = (before >= ENOUGH).then(|| next.ids.len() as f64 / before as f64);
     let ratio = known.or_else(|| {

@@ -6,7 +6,7 @@ use super::folder::FoundFolder;
 use super::watch::Observe;
 use super::{ColumnForecast, DryWatch, RowTrace};
 use crate::admission::Admission;
-use crate::begin::{FoundGroups, Wanted, look_at_groups};
+use crate::begin::{FoundGroups, WantedGroups, look_at_groups};
 use crate::build::{StageBuild, StagePlace};
 use crate::dataset::Dataset;
 use crate::error::Error;
@@ -17,10 +17,10 @@ use crate::stages::StageRows;
 
 /// The terms of a dry run.
 pub(super) struct StageSetting {
-    /// Rows that are asked for.
+    /// The requested number of rows.
     pub(super) asked: u64,
     pub(super) observe: Option<Observe>,
-    /// The row that is traced. Nothing else counts then.
+    /// The row to trace. If it is set, nothing is counted.
     pub(super) wanted: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ const SAMPLE_ROWS: u64 = 1000;
 const ROUNDS_MOST: usize = 20;
 
 impl StageSetting {
-    /// Runs a stage that starts from these rows, and from so many that are unknown.
+    /// Runs a stage that starts from these known rows and this number of unknown ones.
     pub(super) async fn run(
         &self,
         dataset: &Arc<Dataset>,
@@ -67,7 +67,8 @@ impl StageSetting {
                 let (accepts, is_retry) = (stage.most.is_some(), found.is_retry);
                 let looked = job::blocking(&dataset.engine, move || {
                     let (inputs, input_digest, has_journal) = (&inputs, "", true);
-                    let wanted = Wanted { groups, accepts, inputs, input_digest, is_retry, has_journal };
+                    let wanted =
+                        WantedGroups { groups, accepts, inputs, input_digest, is_retry, has_journal };
                     look_at_groups(&folder, &wanted)
                 });
                 looked.await??
@@ -148,8 +149,8 @@ impl StageSetting {
         run_groups(&stage.shared, Admission::of(due.into_iter()), groups.at_once, |_| {}).await
     }
 
-    /// As many candidates as give the rows that are asked for. An unknown one counts by the share of those that are known,
-    /// or of an earlier build.
+    /// Runs enough candidates for the requested rows. An unknown candidate counts by the accepted share of the known
+    /// ones, or of an earlier build.
     async fn until_accepted(
         &self,
         stage: &StageBuild,

@@ -27,10 +27,10 @@ pub struct TracedCell {
     pub models: Vec<String>,
     /// The columns that it reads.
     pub reads: Vec<String>,
-    /// Its replies are recorded in the journal.
+    /// Whether its replies are recorded in the journal.
     pub has_replies: bool,
     pub state: CellState,
-    /// The cell may be skipped, which depends on an unknown value.
+    /// Whether the cell may be skipped, which depends on an unknown value.
     pub may_be_skipped: bool,
     /// The calls in their order: rendered messages, and the reply of each.
     pub calls: Vec<ForeseenCall>,

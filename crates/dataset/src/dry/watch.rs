@@ -1,4 +1,4 @@
-//! The place where all row groups of a dry run put what they find.
+//! Collects the findings of all row groups of a dry run.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -118,7 +118,7 @@ impl DryWatch {
         }
     }
 
-    /// The known rows, if they are kept, and the number of those that are not known.
+    /// The known rows, if they are kept, and the number of unknown ones.
     pub(crate) fn take_rows(&self) -> (Option<Table>, u64) {
         let mut state = self.lock();
         let tables = state.tables.take().map(|tables| {

@@ -6,14 +6,14 @@ use super::statistics::{Basis, CallFigures, Statistics};
 use crate::config::{Column, ColumnKind, LlmOutput};
 use crate::dry::{ColumnForecast, DryRun, ModelFacts};
 use crate::output::Figures;
-use crate::setup::Loaded;
+use crate::setup::LoadedConfig;
 
 /// The guess of the time of a call.
 const SECONDS_PER_CALL: f64 = 2.0;
 
 /// Estimates the columns of a build.
 pub(super) struct Estimator<'a> {
-    pub(super) loaded: &'a Loaded,
+    pub(super) loaded: &'a LoadedConfig,
     pub(super) run: &'a DryRun,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Estimate {
 }
 
 impl<'a> Estimator<'a> {
-    pub(super) fn new(loaded: &'a Loaded, run: &'a DryRun) -> Estimator<'a> {
+    pub(super) fn new(loaded: &'a LoadedConfig, run: &'a DryRun) -> Estimator<'a> {
         Estimator { loaded, run }
     }
 
@@ -116,7 +116,7 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    /// Why cells of a column are generated.
+    /// The reason why cells of a column are generated.
     fn why(&self, column: &Column, found: &ColumnForecast) -> String {
         let earlier = self.run.earlier.as_ref();
         let is_new = earlier.is_some_and(|earlier| !earlier.columns.contains(&column.name));

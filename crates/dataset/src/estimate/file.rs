@@ -25,7 +25,7 @@ pub struct Totals {
     pub seconds: f64,
 }
 
-/// A plan beside the build that it was made for.
+/// A plan, compared with the build that it was made for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanCheck {
@@ -55,7 +55,7 @@ impl BuildPlan {
         }
     }
 
-    /// The plan beside the spend of a build, if it was made for this build.
+    /// Compares the plan with the spend of a build, if it was made for this build.
     pub(crate) fn check(&self, inputs_digest: &str, rows: u64, spent: &Totals) -> Option<PlanCheck> {
         let fits = self.inputs_digest == inputs_digest && self.rows == rows;
         fits.then(|| PlanCheck { estimated: self.totals(), actual: spent.since(&self.before) })

@@ -13,25 +13,25 @@ use serde::{Deserialize, Serialize};
 pub use file::{PLAN, PlanCheck, Totals};
 
 use crate::dry::DryRun;
-use crate::setup::Loaded;
+use crate::setup::LoadedConfig;
 use column::Estimator;
 
-/// The plan of a build: what it will reuse and what it will pay for, saved as `plan.json`.
+/// The plan of a build: the cells that it will reuse and those that it will pay for, saved as `plan.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BuildPlan {
     pub rows: u64,
-    /// A digest of everything that decides about the values: a build with another one does not fit the plan.
+    /// A digest of everything that decides about the values. A build with another digest does not fit the plan.
     pub inputs_digest: String,
-    /// Rows that are on disk and stay as they are.
+    /// The rows on disk that stay.
     pub rows_on_disk: u64,
-    /// Nothing is left to do.
+    /// Whether nothing is left to do.
     pub is_complete: bool,
-    /// Inputs of the dataset in the folder that differ: the build needs `--replace`.
+    /// The inputs that differ from the dataset in the folder. The build needs `--replace`.
     pub differ: Vec<String>,
     /// The columns that ask models, in the order of the configuration.
     pub columns: Vec<ColumnPlan>,
-    /// Cells whose replies are recorded, or that are on disk.
+    /// The cells whose replies are recorded, or that are on disk.
     pub reused: u64,
     pub calls: u64,
     pub input_tokens: u64,
@@ -41,7 +41,7 @@ pub struct BuildPlan {
     pub seconds: f64,
     /// Figures that are guesses, in words.
     pub guesses: Vec<String>,
-    /// The spend of the journal when the plan was made: what is paid later belongs to the plan.
+    /// The spend of the journal when the plan was made. Later spend belongs to the plan.
     pub before: Totals,
 }
 
@@ -65,7 +65,7 @@ pub struct ColumnPlan {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub cost: Option<f64>,
-    /// Why cells are generated, in words; empty if none is.
+    /// A description of why cells are generated; empty if none is.
     pub why: String,
     /// The source of the figures: `measured`, `other columns of the model`, or `guess`.
     pub basis: String,
@@ -73,7 +73,7 @@ pub struct ColumnPlan {
 
 impl BuildPlan {
     /// Makes the plan of a build from its dry run.
-    pub fn new(loaded: &Loaded, run: &DryRun) -> BuildPlan {
+    pub fn new(loaded: &LoadedConfig, run: &DryRun) -> BuildPlan {
         let estimator = Estimator::new(loaded, run);
         let estimates: Vec<column::Estimate> = estimator.columns();
         let sum = |figure: fn(&ColumnPlan) -> u64| estimates.iter().map(|found| figure(&found.plan)).sum();

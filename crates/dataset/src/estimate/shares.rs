@@ -19,7 +19,8 @@ pub(super) struct Due {
 }
 
 impl Estimator<'_> {
-    /// The cells of a column that will be generated: those that may be skipped count by the share of skipped ones.
+    /// The number of cells of a column that will be generated. Cells that may be skipped count by the share of skipped
+    /// ones.
     pub(super) fn due(&self, found: &ColumnForecast) -> Due {
         let kept = 1.0 - self.skip_share(found).unwrap_or(0.0);
         let part =
@@ -44,12 +45,12 @@ impl Estimator<'_> {
         quotient(earlier.skipped, earlier.skipped + earlier.finished + earlier.failed)
     }
 
-    /// The share of rows that come as far as a column: a cell that fails before it may drop the row.
+    /// The share of rows that reach a column. A cell that fails before it may drop the row.
     fn survival(&self, found: &ColumnForecast) -> f64 {
         let parents = ancestors(self.run, found);
         let open = parents.iter().filter(|parent| parent.lacking + parent.unknown > 0);
         let failing: f64 = open.map(|parent| 1.0 - self.failed_share(parent)).product();
-        // A row that is not accepted is left as soon as that is known.
+        // A row is dropped as soon as it is known that it is not accepted.
         let is_behind = |accept: &&ColumnForecast| {
             let is_parent = |read: &String| parents.iter().any(|parent| parent.fills.contains(read));
             accept.fills.is_empty() && accept.reads.iter().all(is_parent)
@@ -58,7 +59,7 @@ impl Estimator<'_> {
         failing * accepting.map(|accept| self.accepted_share(accept)).product::<f64>()
     }
 
-    /// The share of accepted rows: of those that are known, or of the earlier build.
+    /// The share of accepted rows, among the known ones or in the earlier build.
     fn accepted_share(&self, accept: &ColumnForecast) -> f64 {
         let (mut accepted, mut all) = (accept.computed, accept.computed + accept.failed);
         if all < ENOUGH

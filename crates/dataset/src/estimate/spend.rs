@@ -14,7 +14,7 @@ const OUTPUT_TOKENS: f64 = 200.0;
 const TOKENS_PER_BYTE: f64 = 0.25;
 /// The guess of the tokens of a request by custom code.
 const INPUT_TOKENS: f64 = 500.0;
-/// The guess of a value's length, for columns that nothing is known about.
+/// The guess of a value's length, for columns without any known value.
 const VALUE_BYTES: f64 = 20.0;
 
 /// The calls and tokens of a column.
@@ -68,7 +68,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// The mean length of the first request of cells that are lacking, and of those that are unknown.
+    /// The mean length of the first request of lacking cells, and of unknown cells.
     fn request_bytes(&self, column: &Column, found: &ColumnForecast, statistics: &Statistics) -> (f64, f64) {
         let requests = found.lacking_requests;
         let lacking = quotient(requests.bytes, requests.count);

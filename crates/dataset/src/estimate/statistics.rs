@@ -39,11 +39,11 @@ pub(super) struct Statistics {
     pub(super) model: CallFigures,
 }
 
-/// Cells that make a figure of its own worth more than one of all times.
+/// The number of cells from which a column's own figure is preferred to that of all builds.
 const ENOUGH: u64 = 10;
 
 impl Statistics {
-    /// The statistics of a column. Other columns of its model that are alike tell more about it than the rest.
+    /// The statistics of a column. Similar columns of its model are preferred to the other ones.
     pub(super) fn of(run: &DryRun, column: &ColumnForecast, is_alike: impl Fn(&str) -> bool) -> Statistics {
         let own = recorded(run, column);
         let alias = column.models.first();
@@ -68,7 +68,7 @@ impl Statistics {
         Statistics { own, column: of_column, model }
     }
 
-    /// A ratio of the best source that has it.
+    /// A ratio from the best source that has it.
     pub(super) fn ratio(&self, ratio: impl Fn(&CallFigures) -> Option<f64>) -> Option<(f64, Basis)> {
         let Statistics { own, column, model } = self;
         let is_enough = own.cells >= ENOUGH || column.cells < own.cells;
@@ -79,7 +79,7 @@ impl Statistics {
     }
 }
 
-/// The recorded replies to a column, in all rows that were looked at.
+/// The recorded replies to a column, in all rows that were visited.
 fn recorded(run: &DryRun, column: &ColumnForecast) -> CallFigures {
     let mut figures = CallFigures::of(&column.recorded);
     if let Some(sampled) = run.sample_of(&column.name) {

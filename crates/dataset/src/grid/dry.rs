@@ -8,7 +8,7 @@ use anabranch_engine::{NodeId, Step};
 use super::step::StepFuture;
 use super::work::{GroupRun, Outcome, PreparedCall, no_job};
 use super::{Part, RowValues};
-use crate::dry::{CellForecast, CellState, DryWatch, Foreseen, ForeseenCall, ForeseenOutcome, InDryRun};
+use crate::dry::{CellForecast, CellState, DryWatch, ForeseenCall, ForeseenOutcome, ForeseenRow, InDryRun};
 use crate::fault::Fault;
 use crate::generator::{Grain, Row, Work};
 use crate::program::Task;
@@ -31,7 +31,7 @@ struct Knowledge {
 
 /// The skip condition of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Skipping {
+enum SkipState {
     No,
     Yes,
     /// It depends on an unknown value.
@@ -51,9 +51,9 @@ impl DryGroup {
         columns.iter().any(|column| self.get(row, *column).is_unknown)
     }
 
-    /// Tells the watch of a cell.
-    fn tell(&self, id: u64, task: &Task, state: CellState, found: Found<'_>) {
-        let Found { calls, fault, may_be_skipped } = found;
+    /// Reports a cell to the watch.
+    fn tell(&self, id: u64, task: &Task, state: CellState, found: CellDetails<'_>) {
+        let CellDetails { calls, fault, may_be_skipped } = found;
         let cell = CellForecast {
             row: id,
             column: &task.name,
@@ -69,7 +69,7 @@ impl DryGroup {
 
 /// The details of a cell.
 #[derive(Clone, Copy, Default)]
-struct Found<'a> {
+struct CellDetails<'a> {
     calls: &'a [ForeseenCall],
     fault: Option<&'a Fault>,
     may_be_skipped: bool,
@@ -82,15 +82,16 @@ impl GroupRun<'_> {
         self.prepares_early = true;
     }
 
-    /// The step of a cell that is unknown, or whose calls are to be looked up. `None`: it is computed as in any run.
+    /// The step of an unknown cell, or of one whose calls must be looked up. `None` for a cell that is computed as in
+    /// any run.
     pub(super) fn dry_step(&mut self, row: usize, task: &Task, part: Part) -> Option<Step<Self>> {
         let dry = self.dry.as_ref()?;
         let skipping = match self.skipping(dry, row, task) {
-            Ok(Skipping::Yes) => return None,
+            Ok(SkipState::Yes) => return None,
             Ok(skipping) => skipping,
             Err(fault) => return Some(Step::Ready(Err(fault))),
         };
-        let may_be_skipped = skipping == Skipping::Perhaps;
+        let may_be_skipped = skipping == SkipState::Perhaps;
         let is_unknown = dry.is_unknown(row, &task.reads) || task.in_dry_run == InDryRun::NotCalled;
         if is_unknown || may_be_skipped && part == Part::Whole {
             return Some(Step::Ready(Ok(Outcome::Unknown { may_be_skipped })));
@@ -107,12 +108,12 @@ impl GroupRun<'_> {
         })
     }
 
-    /// Sorts the rows of a batch: the answer has those that the generator is called for, and the skipped ones. The unknown
-    /// ones are noted.
+    /// Sorts the rows of a batch. Returns the rows that the generator is called for, and the skipped ones. The unknown
+    /// rows are recorded.
     pub(super) fn dry_batch(&mut self, number: usize, rows: Vec<u32>) -> Vec<u32> {
         let task = &self.phase.tasks[number];
         let Some(dry) = &self.dry else { return rows };
-        let perhaps = |row: &u32| matches!(self.skipping(dry, *row as usize, task), Ok(Skipping::Perhaps));
+        let perhaps = |row: &u32| matches!(self.skipping(dry, *row as usize, task), Ok(SkipState::Perhaps));
         let is_unknown = |row: &u32| dry.is_unknown(*row as usize, &task.reads) || perhaps(row);
         let is_called = match task.in_dry_run {
             InDryRun::ByRow => true,
@@ -128,23 +129,23 @@ impl GroupRun<'_> {
         known
     }
 
-    /// True if the cell is skipped, whatever the unknown values are.
+    /// True if the cell is skipped regardless of the unknown values.
     pub(super) fn is_surely_skipped(&self, dry: &DryGroup, row: usize, task: &Task) -> Result<bool, Fault> {
-        Ok(self.skipping(dry, row, task)? == Skipping::Yes)
+        Ok(self.skipping(dry, row, task)? == SkipState::Yes)
     }
 
     /// The skip condition of a cell, as far as it is known.
-    fn skipping(&self, dry: &DryGroup, row: usize, task: &Task) -> Result<Skipping, Fault> {
+    fn skipping(&self, dry: &DryGroup, row: usize, task: &Task) -> Result<SkipState, Fault> {
         let is_skipped = |column: &usize| self.values.is_skipped(row, *column);
         if task.propagate.iter().any(is_skipped) {
-            return Ok(Skipping::Yes);
+            return Ok(SkipState::Yes);
         }
         let depends = task.propagate.iter().any(|column| dry.get(row, *column).may_be_skipped);
         let condition = task.skip.as_ref().map_or(&[][..], |skip| &skip.reads);
         match task.may_skip() && !dry.is_unknown(row, condition) && self.is_skipped(row, task)? {
-            true => Ok(Skipping::Yes),
-            false if depends || dry.is_unknown(row, condition) => Ok(Skipping::Perhaps),
-            false => Ok(Skipping::No),
+            true => Ok(SkipState::Yes),
+            false if depends || dry.is_unknown(row, condition) => Ok(SkipState::Perhaps),
+            false => Ok(SkipState::No),
         }
     }
 
@@ -153,11 +154,11 @@ impl GroupRun<'_> {
         &mut self,
         node: NodeId,
         (row, number): (usize, usize),
-        found: Foreseen,
+        found: ForeseenRow,
         may_be_skipped: bool,
     ) {
         let task = &self.phase.tasks[number];
-        let Foreseen { outcome, calls } = found;
+        let ForeseenRow { outcome, calls } = found;
         let state = match &outcome {
             ForeseenOutcome::Known(_) => CellState::Reused,
             ForeseenOutcome::Lacking => CellState::Lacking,
@@ -165,7 +166,7 @@ impl GroupRun<'_> {
         };
         if let Some(dry) = &self.dry {
             let fault = if let ForeseenOutcome::Failed(fault) = &outcome { Some(fault) } else { None };
-            let found = Found { calls: &calls, fault, may_be_skipped };
+            let found = CellDetails { calls: &calls, fault, may_be_skipped };
             dry.tell(self.values.ids[row], task, state, found);
         }
         let prepared = match outcome {
@@ -185,7 +186,12 @@ impl GroupRun<'_> {
     /// A cell is unknown.
     pub(super) fn dry_unknown(&mut self, row: usize, number: usize, may_be_skipped: bool) {
         self.mark_unknown(row, number, may_be_skipped);
-        self.dry_tell(row, number, CellState::Unknown, Found { may_be_skipped, ..Found::default() });
+        self.dry_tell(
+            row,
+            number,
+            CellState::Unknown,
+            CellDetails { may_be_skipped, ..CellDetails::default() },
+        );
     }
 
     fn mark_unknown(&mut self, row: usize, number: usize, may_be_skipped: bool) {
@@ -197,28 +203,33 @@ impl GroupRun<'_> {
         self.settled[row] += 1;
     }
 
-    /// A cell has its value.
+    /// Records that a cell has its value.
     pub(super) fn dry_kept(&self, row: usize, number: usize) {
         let Some(dry) = &self.dry else { return };
         let task = &self.phase.tasks[number];
         task.fills.iter().for_each(|column| dry.watch.value(task, self.values.get(row, *column)));
-        // The calls of other cells are told with their replies.
+        // Cells with calls are reported with their replies.
         if task.grain != Grain::Call {
-            dry.tell(self.values.ids[row], task, CellState::Computed, Found::default());
+            dry.tell(self.values.ids[row], task, CellState::Computed, CellDetails::default());
         }
     }
 
     /// A cell is skipped.
     pub(super) fn dry_skipped(&self, row: usize, number: usize) {
-        self.dry_tell(row, number, CellState::Skipped, Found::default());
+        self.dry_tell(row, number, CellState::Skipped, CellDetails::default());
     }
 
     /// A cell failed, and not by its recorded replies.
     pub(super) fn dry_failed(&self, row: usize, number: usize, fault: &Fault) {
-        self.dry_tell(row, number, CellState::Failed, Found { fault: Some(fault), ..Found::default() });
+        self.dry_tell(
+            row,
+            number,
+            CellState::Failed,
+            CellDetails { fault: Some(fault), ..CellDetails::default() },
+        );
     }
 
-    fn dry_tell(&self, row: usize, number: usize, state: CellState, found: Found<'_>) {
+    fn dry_tell(&self, row: usize, number: usize, state: CellState, found: CellDetails<'_>) {
         if let Some(dry) = &self.dry {
             dry.tell(self.values.ids[row], &self.phase.tasks[number], state, found);
         }

@@ -12,7 +12,7 @@ pub(crate) struct Layout {
     /// One node per row each.
     pub(crate) cells: Vec<CellColumn>,
     pub(crate) policies: Policies,
-    /// Where each task of the program is.
+    /// The nodes of each task of the program.
     pub(crate) places: Vec<TaskPlaces>,
 }
 
@@ -127,7 +127,8 @@ impl Layout {
         self.cells.len() - 1
     }
 
-    /// A batch task starts when every row has its cell or was dropped; everything else needs its inputs.
+    /// Connects two tasks. A batch task starts when every row has its cell or was dropped; all other tasks need their
+    /// inputs.
     fn connect(&mut self, input: TaskPlace, dependent: TaskPlace) {
         match (input, dependent) {
             (TaskPlace::Head(input), TaskPlace::Head(dependent)) => {

@@ -7,17 +7,17 @@ use anabranch_engine::workload::BoxFuture;
 use anabranch_engine::{Check, Job};
 
 use super::work::Outcome;
-use crate::dry::Foreseen;
+use crate::dry::ForeseenRow;
 use crate::fault::Fault;
-use crate::generator::{BoxWork, Cells, Prepared};
+use crate::generator::{BoxWork, Cells, PreparedRow};
 
 /// The asynchronous work of a node.
 pub(crate) enum StepFuture {
     Cell(BoxFuture<Cells, Fault>),
-    Prepare(BoxFuture<Prepared, Fault>),
-    /// With whether the cell may be skipped.
-    Foresee(BoxFuture<Foreseen, Fault>, bool),
-    /// With whether a failed row fails the run.
+    Prepare(BoxFuture<PreparedRow, Fault>),
+    /// The flag says whether the cell may be skipped.
+    Foresee(BoxFuture<ForeseenRow, Fault>, bool),
+    /// The flag says whether a failed row fails the run.
     Batch(BoxFuture<Vec<Result<Cells, Fault>>, Fault>, bool),
     Turn(BoxFuture<(), Fault>),
 }
@@ -44,7 +44,7 @@ impl Future for StepFuture {
 /// The synchronous work of a node.
 pub(crate) enum StepJob {
     Cell(BoxWork<Cells>),
-    /// With whether a failed row fails the run.
+    /// The flag says whether a failed row fails the run.
     Batch(BoxWork<Vec<Result<Cells, Fault>>>, bool),
 }
 

@@ -2,7 +2,7 @@
 
 use anabranch_value::Value;
 
-/// The values of a row group: one per (row, column), null until they are there.
+/// The values of a row group: one per (row, column), null until they are filled.
 pub(crate) struct RowValues {
     /// The rows' stable numbers.
     pub(crate) ids: Vec<u64>,
@@ -11,7 +11,7 @@ pub(crate) struct RowValues {
     values: Vec<Value>,
     /// True for rows that were dropped.
     dropped: Vec<bool>,
-    /// Which cells were skipped, row by row; empty if no column of the dataset can be skipped.
+    /// Flags for skipped cells, row by row; empty if no column of the dataset can be skipped.
     skipped: Vec<bool>,
 }
 

@@ -13,46 +13,46 @@ use super::{Grid, HeadNode, Part, Place, RowValues};
 use crate::cells::CellPhase;
 use crate::columns::REJECTED;
 use crate::config::OnRowError;
-use crate::dry::Foreseen;
+use crate::dry::ForeseenRow;
 use crate::errors::RowError;
 use crate::fault::Fault;
-use crate::generator::{Call, Cells, Grain, Prepared, Row, Rows, Work};
+use crate::generator::{Call, Cells, Grain, PreparedRow, Row, Rows, Work};
 use crate::program::{Phase, Program, ProgramColumn, SkipRule, Task};
 use crate::progress::Progress;
 
-/// One row group under way.
+/// A row group in progress.
 pub(crate) struct GroupRun<'p> {
     pub(super) phase: &'p Phase,
     pub(super) columns: &'p [ProgramColumn],
     grid: Grid<'p>,
     /// The group's number, from 0.
     group: u64,
-    /// The group's turn at stateful tasks: row groups that are on disk already have none.
+    /// The group's turn at stateful tasks. Row groups that are already on disk have no turn.
     turn: u64,
     pub(super) values: RowValues,
     errors: Vec<RowError>,
     /// Rows that were not accepted.
     rejected: Vec<u64>,
-    /// The rows of each batch task under way, by its number among the head nodes.
+    /// The rows of each running batch task, by its number among the head nodes.
     batches: Vec<BatchRows>,
-    /// Calls that are prepared, by their nodes. One that is not here is prepared when it starts.
+    /// The prepared calls, by node. A missing one is prepared when it starts.
     pub(super) calls: HashMap<NodeId, PreparedCall>,
-    /// The memory of those that are due.
+    /// The memory of the prepared calls.
     call_bytes: usize,
-    /// How often each node was started.
+    /// The number of starts of each node.
     tries: Vec<u8>,
-    /// Tasks of each row that have ended.
+    /// The number of finished tasks of each row.
     pub(super) settled: Vec<u32>,
     pub(super) scratch: Vec<Value>,
     progress: Arc<Progress>,
-    /// Calls are prepared before they wait for their limit: some may turn out not to be needed. If not, each is prepared
-    /// when it starts, so that no prompt has to wait.
+    /// Whether calls are prepared before they wait for their limit, because some may turn out to be unnecessary.
+    /// Otherwise each is prepared when it starts, so that no prompt is kept waiting in memory.
     pub(crate) prepares_early: bool,
     /// Set in a dry run, which pays for nothing.
     pub(super) dry: Option<Box<DryGroup>>,
 }
 
-/// The rows of a batch task under way.
+/// The rows of a running batch task.
 #[derive(Clone, Default)]
 struct BatchRows {
     rows: Vec<u32>,
@@ -62,12 +62,12 @@ struct BatchRows {
 
 /// The outcome of the preparation of a call.
 pub(super) enum PreparedCall {
-    /// The call is to be made.
+    /// The call must be made.
     Due(Call),
     /// No call is needed.
     Known(Cells),
     Skipped,
-    /// The preparation failed, and its fault is noted.
+    /// The preparation failed, and its fault is recorded.
     Failed,
     /// The recorded replies of a dry run end in this fault.
     Fails(Fault),
@@ -79,16 +79,16 @@ const CALL_BYTES_MOST: usize = 8 << 20;
 /// The outcome of a node.
 pub(crate) enum Outcome {
     Cells(Cells),
-    Prepared(Prepared),
+    Prepared(PreparedRow),
     Batch(Vec<Result<Cells, Fault>>),
     Skipped,
-    /// The node failed, and its column keeps rows that have no value.
+    /// The node failed, and its column keeps rows without a value.
     Failed(Fault),
     /// A turn was taken or passed on, or the node has nothing to do.
     Nothing,
     /// The calls of a cell, in a dry run.
     Foreseen {
-        found: Foreseen,
+        found: ForeseenRow,
         may_be_skipped: bool,
     },
     /// The value is unknown, in a dry run.
@@ -250,14 +250,14 @@ impl<'p> GroupRun<'p> {
     fn prepare_and_call(&mut self, node: NodeId, row: usize, task: &Task) -> Step<Self> {
         self.read(row, task);
         match task.generator.prepare(Row { id: self.values.ids[row], values: &self.scratch }) {
-            Work::Ready(Ok(Prepared::Call(call))) => {
+            Work::Ready(Ok(PreparedRow::Call(call))) => {
                 let started = call.start();
                 // Kept for retries: the call knows that it was made before.
                 self.call_bytes += call.bytes();
                 self.calls.insert(node, PreparedCall::Due(call));
                 Step::Future(StepFuture::Cell(started))
             }
-            Work::Ready(Ok(Prepared::Cells(cells))) => Step::Ready(Ok(Outcome::Cells(cells))),
+            Work::Ready(Ok(PreparedRow::Cells(cells))) => Step::Ready(Ok(Outcome::Cells(cells))),
             Work::Ready(Err(fault)) => {
                 // No call was made, so it says nothing about the model.
                 self.calls.insert(node, PreparedCall::Failed);
@@ -265,8 +265,8 @@ impl<'p> GroupRun<'p> {
             }
             Work::Future(prepared) => Step::Future(StepFuture::Cell(Box::pin(async move {
                 match prepared.await? {
-                    Prepared::Cells(cells) => Ok(cells),
-                    Prepared::Call(call) => call.start().await,
+                    PreparedRow::Cells(cells) => Ok(cells),
+                    PreparedRow::Call(call) => call.start().await,
                 }
             }))),
             Work::Job(..) | Work::Blocking(_) => Step::Ready(Err(no_job())),
@@ -279,13 +279,13 @@ impl<'p> GroupRun<'p> {
         self.scratch.extend(task.reads.iter().map(|column| self.values.get(row, *column).clone()));
     }
 
-    /// Keeps what the preparation of a call came to, until the call's node starts. A call that would take too much memory
-    /// while it waits is prepared again.
-    fn prepared(&mut self, node: NodeId, prepared: Prepared) {
+    /// Keeps the result of a call's preparation until the call's node starts. A call that would take too much memory
+    /// while it waits is dropped, and prepared again later.
+    fn prepared(&mut self, node: NodeId, prepared: PreparedRow) {
         let prepared = match prepared {
-            Prepared::Cells(cells) => PreparedCall::Known(cells),
-            Prepared::Call(call) if self.call_bytes + call.bytes() > CALL_BYTES_MOST => return,
-            Prepared::Call(call) => {
+            PreparedRow::Cells(cells) => PreparedCall::Known(cells),
+            PreparedRow::Call(call) if self.call_bytes + call.bytes() > CALL_BYTES_MOST => return,
+            PreparedRow::Call(call) => {
                 self.call_bytes += call.bytes();
                 PreparedCall::Due(call)
             }
@@ -377,13 +377,13 @@ impl<'p> GroupRun<'p> {
         self.dry_kept(row, number);
     }
 
-    /// A cell has no value: its column's policy says what becomes of the row.
+    /// Handles a cell without a value. The policy of its column decides about the row.
     fn fault(&mut self, row: usize, number: usize, fault: Fault, drops: &mut Drops) {
         if self.values.is_dropped(row) {
             return;
         }
         if fault.is_withheld() {
-            // No call was made: the row is left for a later run.
+            // No call was made, so the row is left for a later run.
             let cells = 0..self.phase.layout.cells.len();
             return cells.for_each(|cell| drops.push(self.grid.cell(row, cell)));
         }
@@ -394,7 +394,7 @@ impl<'p> GroupRun<'p> {
             self.rejected.push(self.values.ids[row]);
             return self.drop_row(row, drops);
         }
-        // Those of calls are told when they are prepared.
+        // The faults of calls are reported when they are prepared.
         if task.grain != Grain::Call {
             self.dry_failed(row, number, &fault);
         }
@@ -434,7 +434,7 @@ impl<'p> GroupRun<'p> {
             return rows.iter().for_each(|row| self.fault(*row as usize, number, fault.clone(), drops));
         }
         for (row, result) in rows.into_iter().zip(results) {
-            // A row may have been dropped by another column meanwhile.
+            // Another column may have dropped the row in the meantime.
             if self.values.is_dropped(row as usize) {
                 continue;
             }

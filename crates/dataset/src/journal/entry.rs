@@ -8,9 +8,9 @@ use anabranch_model::{ChatReply, Finish, Usage};
 use super::ledger::Figures;
 use super::origin::{Origin, OriginNames};
 
-/// An entry with its origin, as it is read by those that look at a journal.
+/// An entry with its origin, for inspecting a journal.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedEntry {
     #[cfg_attr(not(test), expect(dead_code, reason = "for those that tell who paid"))]
     pub(crate) origin: OriginNames,
     /// Milliseconds since 1970 at which it was recorded.
@@ -110,12 +110,12 @@ impl Entry {
     }
 }
 
-impl Recorded {
+impl RecordedEntry {
     /// The entry with its origin; `None` as for [`Entry::decode`].
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Recorded> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<RecordedEntry> {
         let mut from = Reader(bytes);
         let (origin, at_ms, figures) = head(&mut from)?;
-        Some(Recorded { origin: OriginNames::decode(origin)?, at_ms, figures, entry: body(from)? })
+        Some(RecordedEntry { origin: OriginNames::decode(origin)?, at_ms, figures, entry: body(from)? })
     }
 }
 
@@ -311,7 +311,7 @@ mod tests {
             let read = Entry::decode(&bytes).unwrap();
             prop_assert_eq!(format!("{read:?}"), format!("{entry:?}"));
             prop_assert_eq!(counted(&bytes), Some((origin.bytes(), figures)));
-            let recorded = Recorded::decode(&bytes).unwrap();
+            let recorded = RecordedEntry::decode(&bytes).unwrap();
             prop_assert_eq!((recorded.origin, recorded.figures, recorded.at_ms), (names, figures, at_ms));
             prop_assert_eq!(format!("{:?}", recorded.entry), format!("{entry:?}"));
             for end in 0..bytes.len() {

@@ -80,7 +80,7 @@ fn text(hasher: &mut blake3::Hasher, text: &str) {
 
 fn map(hasher: &mut blake3::Hasher, entries: &Map) {
     number(hasher, entries.len() as u64);
-    // The order of fields does not change what a server does.
+    // The order of fields does not affect a server.
     let mut names: Vec<_> = entries.keys().collect();
     names.sort_unstable();
     for name in names {

@@ -21,7 +21,7 @@ use super::origin::{Origin, OriginNames};
 pub struct Figures {
     /// Calls that were made and answered.
     pub calls: u64,
-    /// Cells that calls were made for: first replies of conversations, and texts that were embedded.
+    /// The cells that calls were made for: first replies of conversations, and embedded texts.
     pub cells: u64,
     /// Tokens of the requests.
     pub input_tokens: u64,
@@ -31,7 +31,7 @@ pub struct Figures {
     pub cached_tokens: u64,
     /// The time of all calls together.
     pub took_ms: u64,
-    /// The bytes of all requests' messages, which tell the input tokens per byte.
+    /// The bytes of all requests' messages, for the ratio of input tokens per byte.
     pub prompt_bytes: u64,
 }
 
@@ -95,8 +95,8 @@ impl Ledger {
         Ok((ledger, Some(counted_tail)))
     }
 
-    /// Writes the ledger, which counts the files of the tail up to this one. Blocks. A kill leaves the old file or the new
-    /// one; it is not synced, because the replies are what a power cut must not take.
+    /// Writes the ledger, which includes the files of the tail up to this one. Blocks. After a kill, either the old or
+    /// the new file exists. The file is not synced, because only the replies must survive a power failure.
     pub(super) fn write(&self, folder: &Path, counted_tail: u64) -> io::Result<()> {
         let lines = self.lines.iter().filter_map(|(origin, figures)| {
             let OriginNames { dataset, build, column, alias, model } = OriginNames::decode(origin)?;
@@ -135,7 +135,7 @@ impl Figures {
         Figures { calls, cells, input_tokens, output_tokens, cached_tokens, took_ms, prompt_bytes }
     }
 
-    /// Of each figure the larger one.
+    /// The maximum of each figure.
     pub(crate) fn max(self, other: Figures) -> Figures {
         let (mut numbers, others) = (self.numbers(), other.numbers());
         numbers.iter_mut().zip(others).for_each(|(number, other)| *number = (*number).max(other));

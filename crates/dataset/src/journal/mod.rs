@@ -20,7 +20,7 @@ use anabranch_model::Identity;
 use bytes::Bytes;
 use futures_util::FutureExt;
 
-pub(crate) use entry::{Entry, Recorded, RecordedReply, RecordedVector};
+pub(crate) use entry::{Entry, RecordedEntry, RecordedReply, RecordedVector};
 pub(crate) use key::Keys;
 pub use ledger::Figures;
 pub(crate) use ledger::LedgerTotals;
@@ -28,9 +28,9 @@ pub(crate) use origin::{Origin, OriginNames};
 
 use crate::stop::{StopReason, StopSwitch};
 use page::Page;
-use tail::{Moving, Tail};
+use tail::{MovingEntries, Tail};
 
-/// Where the journal of a build is.
+/// The location of a build's journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum JournalPlace {
     /// In the output folder.
@@ -38,7 +38,7 @@ pub enum JournalPlace {
     OutputFolder,
     /// In this folder, which several datasets can share, one after another.
     Folder(PathBuf),
-    /// There is none: a build that is interrupted pays again for the row groups that are not on disk.
+    /// There is no journal. An interrupted build pays again for the row groups that are not on disk.
     Nowhere,
 }
 
@@ -126,7 +126,7 @@ impl Journal {
         Journal { build: Arc::new((dataset.to_owned(), build.to_owned())), ..self.clone() }
     }
 
-    /// The origin of replies that a column gets from a model.
+    /// The origin of the replies that a column gets from a model.
     pub(crate) fn origin(&self, column: &str, alias: &str, model: &Identity) -> Origin {
         let (dataset, build) = &*self.build;
         let model = format!("{}/{}", model.provider, model.model);
@@ -144,8 +144,8 @@ impl Journal {
         &self.path
     }
 
-    /// True if the journal surely has no entry under a key, of a request that was not made since it was opened. It does
-    /// not read the disk.
+    /// True if the journal certainly has no entry under a key, for a request that was not made since it was opened. It
+    /// does not read the disk.
     pub(crate) fn surely_lacks(&self, key: &Address) -> bool {
         self.was_empty || self.lacks(key)
     }
@@ -161,8 +161,8 @@ impl Journal {
     }
 
     /// The entry under a key, with its part of the ledger.
-    pub(crate) async fn recorded(&self, key: &Address) -> Result<Option<Recorded>, Error> {
-        Ok(self.bytes(key).await?.and_then(|entry| Recorded::decode(&entry)))
+    pub(crate) async fn recorded(&self, key: &Address) -> Result<Option<RecordedEntry>, Error> {
+        Ok(self.bytes(key).await?.and_then(|entry| RecordedEntry::decode(&entry)))
     }
 
     async fn bytes(&self, key: &Address) -> Result<Option<Bytes>, Error> {
@@ -225,7 +225,7 @@ impl Journal {
         self.store.clone().close().await.map_err(|error| self.failed("close", error.into()))
     }
 
-    /// A build whose journal fails must not go on to pay for replies that nobody keeps.
+    /// Stops a build whose journal fails, because it must not pay for replies that are not recorded.
     fn failed(&self, action: &'static str, cause: Cause) -> Error {
         let error = |cause| Error { action, path: self.path.to_path_buf(), cause };
         self.stop.stop(StopReason::Journal(Arc::new(error(cause.clone()))));
@@ -234,7 +234,7 @@ impl Journal {
 }
 
 /// Stores entries.
-async fn keep(store: &Store, moving: &Moving) -> Result<(), anabranch_content::Error> {
+async fn keep(store: &Store, moving: &MovingEntries) -> Result<(), anabranch_content::Error> {
     let mut known = Vec::new();
     if moving.again {
         let keys: Vec<Address> = moving.entries.keys().copied().collect();

@@ -14,8 +14,8 @@ pub(super) struct Page {
     pub(super) keys: Vec<Address>,
 }
 
-/// Puts the entries that begin at a place on a page, and moves the place behind them. Those that are `known` are left out.
-/// `None` at the end.
+/// Copies the entries from a position on to a page, without those that are `known`, and advances the position. `None`
+/// at the end.
 pub(super) fn next_page(entries: &Entries, known: &[Option<Memo>], place: &mut usize) -> Option<Page> {
     let (mut bytes, mut keys) = (Vec::new(), Vec::new());
     while let Some((key, entry)) = entries.get_index(*place) {

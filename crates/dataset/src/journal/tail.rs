@@ -1,8 +1,8 @@
 //! The tail of a journal: entries that are not in its store yet.
 //!
-//! The thread that has a reply appends it to a file by one write, which costs about as much as hashing the request. So no
-//! thread has to be woken for it, and the reply survives the process before anything that depends on it starts. Every
-//! second the entries of a file move to the store together, and the file is removed.
+//! The thread that receives a reply appends it to a file with one write, which costs about as much as hashing the
+//! request. So no other thread is woken for it, and the reply survives the process before anything that depends on it
+//! starts. Every second, the entries of a file move to the store together, and the file is removed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -40,12 +40,12 @@ struct State {
     buffer: Vec<u8>,
     /// Counts all entries that were ever recorded.
     ledger: Ledger,
-    /// A write failed: what follows it in the file could not be read.
+    /// A write failed, so later entries in the file would be unreadable.
     broken: bool,
 }
 
 /// Entries that move to the store.
-pub(super) struct Moving {
+pub(super) struct MovingEntries {
     pub(super) entries: Arc<Entries>,
     /// The store may have some of them already: an earlier move was interrupted.
     pub(super) again: bool,
@@ -145,9 +145,9 @@ impl Tail {
         Ok(state.bytes)
     }
 
-    /// Begins a new file; the entries of the present one are to be moved, with those of a move that was interrupted.
-    /// `None` if there are none.
-    pub(super) fn rotate(&self) -> Option<Moving> {
+    /// Begins a new file. Returns the entries of the current one, and those of an interrupted move, for moving; `None`
+    /// if there are none.
+    pub(super) fn rotate(&self) -> Option<MovingEntries> {
         let mut state = self.lock();
         let again = !state.moving_paths.is_empty();
         if state.path.is_none() && !again {
@@ -161,7 +161,7 @@ impl Tail {
             false => state.moving = Arc::new(entries),
         }
         let (entries, ledger) = (Arc::clone(&state.moving), state.ledger.clone());
-        Some(Moving { entries, again, ledger, last: state.number - 1 })
+        Some(MovingEntries { entries, again, ledger, last: state.number - 1 })
     }
 
     /// The store has all entries of the move.
@@ -197,7 +197,7 @@ fn left_behind(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
-/// Reads the entries of a file, up to the first record that is not whole: the process died while it was written.
+/// Reads the entries of a file, up to the first incomplete record, which a killed process leaves.
 fn read(path: &Path, mut found: impl FnMut(Address, Bytes)) -> io::Result<()> {
     let bytes = Bytes::from(fs::read(path)?);
     let mut at = 0;

@@ -65,7 +65,7 @@ fn a_kill_between_any_two_steps_neither_loses_a_count_nor_doubles_it() {
     let mut case = Case::new("steps");
     fs::create_dir_all(case.path()).unwrap();
     let mut expected = 0;
-    // Three processes; each but the first begins with what a kill left at one of the steps.
+    // Three processes. Each but the first begins with the state that a kill left at one of the steps.
     for killed_after in ["rotate", "ledger", "nothing"] {
         let tail = Tail::open(&case.path()).unwrap();
         for number in 0..5 {

@@ -10,8 +10,8 @@ use super::resume::{RANGE_NOTE, REJECTED_NOTE, UNFINISHED_NOTE, entries};
 use crate::processor::Table;
 
 impl Folder {
-    /// Keeps the first rows of a group, and notes that the others are not there: a build that is asked for more rows makes
-    /// them again. Blocks.
+    /// Keeps the first rows of a group, and records that the others are missing. A build for more rows makes them
+    /// again. Blocks.
     pub(crate) fn cut_group(&self, group: u64, rows: usize) -> Result<(), FileError> {
         let name = format!("batch_{group:05}.parquet");
         let processed = entries(&self.path().join(PROCESSED))?;

@@ -21,7 +21,7 @@ pub struct FileError {
     pub cause: io::Error,
 }
 
-/// For `map_err`: what failed, and where.
+/// For `map_err`: adds the failed action and the path.
 pub(crate) fn cannot(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
     move |cause| FileError { action, path: path.to_owned(), cause }
 }
@@ -42,7 +42,7 @@ pub(super) fn write_whole(
         sync_folder(path.parent().unwrap_or(Path::new(".")))
     })();
     written.map_err(|cause| {
-        // What was written aside is of no use to anybody; the error is what counts.
+        // The temporary file is useless. Only the first error counts.
         let _ = fs::remove_file(&aside);
         FileError { action: "write", path: path.to_owned(), cause }
     })

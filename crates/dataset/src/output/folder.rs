@@ -30,11 +30,11 @@ pub struct Folder {
 pub(super) const ROWS: &str = "parquet-files";
 /// The folder of columns that are not in the rows.
 pub(super) const DROPPED: &str = "dropped-columns-parquet-files";
-/// The folder of what processors write beside the rows.
+/// The folder of the additional tables that processors write.
 pub(super) const PROCESSED: &str = "processors-files";
 /// The folder of the errors, one file per row group that has some.
 pub(super) const ERRORS: &str = "errors-files";
-/// The folder of the journal. A new build keeps it: its replies were paid for.
+/// The folder of the journal. A new build keeps it, because its replies were paid for.
 pub(crate) const JOURNAL: &str = "journal";
 const ERRORS_TABLE: &str = "errors.parquet";
 const ERRORS_LINES: &str = "errors.jsonl";
@@ -60,7 +60,7 @@ pub(crate) struct GroupFiles {
 }
 
 impl Folder {
-    /// A folder for rows, new or with what is in it.
+    /// A folder for rows, new or with its existing content.
     pub(crate) fn create(path: &Path) -> Result<Folder, FileError> {
         let rows = path.join(ROWS);
         fs::create_dir_all(&rows).map_err(cannot("create", &rows))?;
@@ -116,7 +116,7 @@ impl Folder {
         Ok(Folder { path: path.to_owned(), home: path.to_owned() })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -183,7 +183,7 @@ impl Folder {
         write_parquet_parts(&self.path.join(ERRORS_TABLE), errors_file::schema(), parts, &[])
     }
 
-    /// Writes the whole dataset anew in files of so many rows, and removes the old ones. Blocks.
+    /// Writes the whole dataset again in files of `size` rows, and removes the old ones. Blocks.
     pub(super) fn rewrite(
         &self,
         table: &Table,

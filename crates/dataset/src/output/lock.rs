@@ -15,7 +15,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, or says which process has it.
+    /// Takes the lock; the error names the process that has it.
     pub(crate) fn take(folder: &Path) -> Result<Lock, FileError> {
         let path = folder.join(NAME);
         let mut file = open(&path).map_err(cannot("open", &path))?;
@@ -34,7 +34,7 @@ impl Lock {
         Ok(Lock { _file: file })
     }
 
-    /// The process that builds into a folder; `None` if there is none.
+    /// The process that builds into a folder, if there is one.
     pub(super) fn holder(folder: &Path) -> io::Result<Option<u32>> {
         let mut file = match File::open(folder.join(NAME)) {
             Ok(file) => file,

@@ -21,14 +21,14 @@ pub struct Metadata {
     /// The version of the program that built it.
     pub anabranch_version: String,
     pub target_num_records: u64,
-    /// Rows that the build was asked for; of the first stage, if there are several.
+    /// The requested number of rows, of the first stage if there are several.
     pub asked_num_records: u64,
     pub actual_num_records: u64,
-    /// Rows that were dropped because a cell failed, those of earlier stages too.
+    /// The rows that were dropped because a cell failed, including those of earlier stages.
     pub dropped_num_records: u64,
     /// Rows that were not accepted.
     pub rejected_num_records: u64,
-    /// Rows that were accepted when there were enough already.
+    /// The rows that were accepted after there were enough.
     pub surplus_num_records: u64,
     pub total_num_batches: u64,
     pub num_completed_batches: u64,
@@ -45,21 +45,21 @@ pub struct Metadata {
     pub is_complete: bool,
     /// Digests of everything that decides about the values, by name.
     pub inputs: BTreeMap<String, String>,
-    /// Of the rows of the stage before.
+    /// The digest of the previous stage's rows.
     pub input_digest: String,
     /// The stages up to this one, if there are several, or some rows were not accepted.
     pub stages: Vec<StageReport>,
-    /// How often failed rows were tried again on request.
+    /// The number of requested retries of failed rows.
     pub retry_rounds: u32,
     /// The identity of the build, which it keeps while it is continued.
     pub build: String,
     /// Calls by column and model, since the build began.
     pub calls: Vec<SpendLine>,
-    /// Calls, tokens and money by column, since the build began: a build that is continued adds to it.
+    /// Calls, tokens and money by column, since the build began. A continued build adds to them.
     pub spent: BTreeMap<String, ColumnSpend>,
-    /// The time that the build took, all of its runs together.
+    /// The duration of the build, over all of its runs.
     pub elapsed_ms: u64,
-    /// The plan that was made for the build, beside what it came to.
+    /// The plan that was made for the build, compared with its actual spend.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanCheck>,
 }
@@ -123,7 +123,7 @@ pub struct ModelMetadata {
     pub model: String,
     /// Calls that were made and answered.
     pub calls: u64,
-    /// Replies of the journal that took the place of calls.
+    /// The recorded replies that replaced calls.
     pub reused: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,

@@ -40,8 +40,8 @@ impl RowFile {
         RowFile::of(path, builder(path)?)
     }
 
-    /// Opens a part of a file: some columns, in the order of the file, of the rows at these positions. They come without
-    /// their numbers. Blocks.
+    /// Opens a part of a file: some columns, in the order of the file, of the rows at these positions. The rows have no
+    /// numbers. Blocks.
     pub(crate) fn open_part(
         path: &Path,
         columns: &[&str],

@@ -15,8 +15,8 @@ use super::folder::{DROPPED, ERRORS, Folder, PROCESSED, ROWS};
 use super::read::note_in;
 use crate::errors::RowError;
 
-/// Notes in the file of a row group: the rows that it was built for, how many of them are not in it because the build was
-/// stopped, and those that were not accepted.
+/// Notes in the file of a row group: the rows that it was built for, the number of missing rows because the build was
+/// stopped, and the rows that were not accepted.
 pub(super) const RANGE_NOTE: &str = "anabranch.rows";
 pub(super) const UNFINISHED_NOTE: &str = "anabranch.unfinished";
 pub(super) const REJECTED_NOTE: &str = "anabranch.rejected";
@@ -36,7 +36,7 @@ pub(crate) struct GroupOnDisk {
 }
 
 impl Folder {
-    /// The row group of a number, if its file is there and says which rows it was built for. Blocks.
+    /// The row group of a number, if its file exists and records the rows that it was built for. Blocks.
     pub(crate) fn group(&self, group: u64) -> Result<Option<GroupOnDisk>, FileError> {
         let path = self.path().join(ROWS).join(format!("batch_{group:05}.parquet"));
         let file = match File::open(&path) {
@@ -65,7 +65,7 @@ impl Folder {
         }
     }
 
-    /// Removes the files of all row groups but those that `keep` wants. Blocks.
+    /// Removes the files of all row groups except for those that `keep` accepts. Blocks.
     pub(crate) fn remove_groups(&self, keep: impl Fn(u64) -> bool) -> Result<(), FileError> {
         let processed = entries(&self.path().join(PROCESSED))?;
         let folders = [ROWS, DROPPED, ERRORS].map(|name| self.path().join(name));

@@ -1,4 +1,4 @@
-//! The spend of a build, as its files tell it.
+//! The spend of a build, from its files.
 
 use serde::{Deserialize, Serialize};
 

@@ -38,10 +38,10 @@ pub struct BuildStatus {
     /// The stage that is built now, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<StageView>,
-    /// Why it stopped or failed.
+    /// The reason why it stopped or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The flag of the budget that is spent: a higher one lets the build go on.
+    /// The flag of the exhausted budget. A higher one lets the build continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise: Option<String>,
 }
@@ -56,7 +56,7 @@ pub struct StageView {
     pub count: usize,
 }
 
-/// How far a build came.
+/// The state of a build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BuildState {
@@ -76,7 +76,7 @@ pub struct LimitReport {
     pub name: String,
     pub limit: u32,
     pub in_flight: u32,
-    /// The rest of the pause that the server asked for.
+    /// The rest of the pause that the server requested.
     pub cooling_ms: Option<u64>,
     pub calls: u64,
     /// Calls that the server refused (429).
@@ -88,7 +88,7 @@ pub struct LimitReport {
 /// The state of an output folder as another process sees it.
 #[derive(Clone, Debug)]
 pub struct FolderStatus {
-    /// As of `written`.
+    /// The state at the time `written`.
     pub build: BuildStatus,
     pub metadata: Metadata,
     /// The process that builds into the folder now.

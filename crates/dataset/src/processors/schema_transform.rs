@@ -8,10 +8,10 @@ use crate::config::TransformNode;
 use crate::fault::Fault;
 use crate::processor::{Points, Processor, Table, TableColumn};
 
-/// Renders each row into another form, which is written beside the dataset.
+/// Renders each row into another format, which is written to additional files.
 pub(crate) struct SchemaTransform {
     name: String,
-    /// The columns of the other form.
+    /// The columns of the other format.
     columns: Vec<(String, TransformNode)>,
 }
 

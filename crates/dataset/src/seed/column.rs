@@ -16,7 +16,7 @@ pub(super) enum Column {
     Json(Texts),
 }
 
-/// Which cells are null.
+/// The positions of null cells.
 #[derive(Debug, Default)]
 pub(super) struct Nulls {
     words: Vec<u64>,

@@ -1,9 +1,9 @@
-//! Why a seed cannot be opened.
+//! The errors of opening a seed.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a seed cannot be opened.
+/// The error of opening a seed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the seed `{}` cannot be read: {cause}", .path.display())]

@@ -11,7 +11,7 @@ use super::error::Error;
 /// The most files of a seed.
 const MAX_FILES: usize = 5_000_000;
 
-/// How deep folders may be nested.
+/// The maximum nesting depth of folders.
 const MAX_DEPTH: usize = 128;
 
 /// The longest file whose contents become a cell.
@@ -125,7 +125,7 @@ fn glob(pattern: &str) -> Result<Regex, Error> {
     })
 }
 
-/// How the bytes of a file are text.
+/// The encoding of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Utf8,
@@ -144,7 +144,7 @@ impl Encoding {
         }
     }
 
-    /// The text of a file, or what is wrong with it.
+    /// The text of a file, or an error message.
     pub(super) fn read(self, path: &Path) -> Result<String, String> {
         let mut bytes = Vec::new();
         let read = fs::File::open(path).and_then(|file| file.take(MAX_CONTENT + 1).read_to_end(&mut bytes));

@@ -82,7 +82,7 @@ pub(super) fn read_array(path: &Path, limits: Limits) -> Result<FileTable, Error
     }
 }
 
-/// What is wrong with a row.
+/// The problem of a row.
 enum Problem {
     Row(String),
     Seed(Error),

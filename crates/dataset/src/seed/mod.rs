@@ -51,7 +51,7 @@ struct FileRows {
     /// Paths below the folder, and whole paths.
     files: Vec<(String, PathBuf)>,
     kind: &'static str,
-    /// Given if the contents are a column.
+    /// Set if the contents are a column.
     encoding: Option<Encoding>,
 }
 
@@ -150,7 +150,7 @@ impl Seed {
     }
 }
 
-/// Files that are read as a whole are told apart by their content, others by their sizes and times of change.
+/// A digest of files. Files that are read as a whole are digested by content, others by size and time of change.
 fn digest_of<'p>(files: impl Iterator<Item = &'p Path>, digest: fn(&Path) -> Option<String>) -> String {
     let mut hasher = blake3::Hasher::new();
     for path in files {

@@ -1,7 +1,7 @@
 //! The order in which seed rows are taken.
 
 /// A permutation of `0..len` that is computed by index: a Feistel network on the next power of four, walked until it
-/// lands inside. Nothing is stored, so any row is found at once, also after a resume.
+/// lands inside. Nothing is stored, so any row is found immediately, also after a resume.
 pub(super) struct Shuffle {
     len: u64,
     half_bits: u32,

@@ -22,7 +22,7 @@ use crate::column_type::ColumnType;
 
 const ROWS_PER_BATCH: usize = 8192;
 
-/// How deep lists and structs may be nested.
+/// The maximum nesting depth of lists and structs.
 const MAX_DEPTH: usize = 32;
 
 pub(super) fn read(path: &Path, limits: Limits) -> Result<FileTable, Error> {

@@ -21,7 +21,7 @@ pub(super) struct Limits {
 impl Limits {
     pub(super) const DEFAULT: Limits = Limits { rows: 50_000_000, bytes: 2 << 30, columns: 10_000 };
 
-    /// Whether so much fits.
+    /// Checks that this many rows and bytes are within the limits.
     pub(super) fn check(&self, rows: u64, bytes: u64) -> Result<(), Error> {
         if rows > self.rows {
             return Err(Error::TooLarge { limit: self.rows, unit: "rows" });
@@ -32,7 +32,7 @@ impl Limits {
         Ok(())
     }
 
-    /// What is left beside so much.
+    /// The limits that remain beside this many rows and bytes.
     fn less(&self, rows: u64, bytes: u64) -> Limits {
         Limits { rows: self.rows.saturating_sub(rows), bytes: self.bytes.saturating_sub(bytes), ..*self }
     }
@@ -50,7 +50,7 @@ pub(super) struct FileTable {
 pub(super) struct FileColumn {
     pub(super) name: String,
     pub(super) cells: FileCells,
-    /// `None`: all cells are null.
+    /// `None` if all cells are null.
     pub(super) column_type: Option<ColumnType>,
 }
 

@@ -31,7 +31,7 @@ pub(super) fn join(a: ColumnType, b: ColumnType) -> ColumnType {
 /// The type of nulls inside of lists and maps until it is known. Maps without fields are JSON, so it is free for that.
 const UNKNOWN: ColumnType = ColumnType::Struct(Vec::new());
 
-/// The type with JSON for what stayed unknown.
+/// Replaces unknown types by JSON.
 pub(super) fn settled(column_type: ColumnType) -> ColumnType {
     match column_type {
         unknown if unknown == UNKNOWN => ColumnType::Json,

@@ -6,8 +6,8 @@ use anabranch_text::quote;
 
 use crate::config::{SeedConfig, SeedSource};
 
-/// The seed with its path resolved inside one of these folders. The message for a path elsewhere does not tell whether
-/// there is a file.
+/// The seed with its path resolved inside one of these folders. The error for a path elsewhere does not reveal whether
+/// the file exists.
 pub(super) fn confine(config: &SeedConfig, folders: &[PathBuf]) -> Result<SeedConfig, String> {
     let mut config = config.clone();
     let (SeedSource::Local { path }

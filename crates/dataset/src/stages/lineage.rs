@@ -1,4 +1,4 @@
-//! Where rows come from, and where they went.
+//! The origins and outcomes of rows.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,16 +11,16 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::output::{FileError, cannot, write_parquet_parts};
 
-/// The file of a stage's folder that says what its steps did to rows.
+/// The file in a stage's folder that records the effects of its steps on rows.
 pub(super) const FATES: &str = "steps.parquet";
 
-/// The id of a row that was made out of another one: the item of that number.
+/// The id of a row that was made from another one: the item of this number.
 pub fn child_id(parent: u64, item: u32) -> u64 {
     let mut hasher = blake3::Hasher::new_derive_key("anabranch 2026 dataset: rows made out of rows");
     hasher.update(&parent.to_le_bytes()).update(&item.to_le_bytes());
     let hash = hasher.finalize();
     let bytes: [u8; 8] = hash.as_bytes()[..8].try_into().expect("a hash has more than 8 bytes");
-    // Numbers of rows that were not made out of others are smaller.
+    // Rows that were not made from others have smaller numbers.
     u64::from_le_bytes(bytes) | 1 << 63
 }
 

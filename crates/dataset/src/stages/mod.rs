@@ -1,8 +1,8 @@
 //! Stages of a dataset: the rows between them, and the steps that change their number and order.
 //!
-//! Every row has a stable number, its id. Rows of the first stage are numbered from 0; steps that only choose or order
-//! rows keep their ids; a row that was made out of another has an id that follows from that row's. So the replies that a
-//! row needs are found in the journal again, whatever happens to the rows around it.
+//! Every row has a stable number, its id. Rows of the first stage are numbered from 0. Steps that only choose or order
+//! rows keep their ids. The id of a row that was made from another follows from that row's id. So the replies for a row
+//! are found in the journal again, regardless of changes to other rows.
 
 mod lineage;
 mod rows;

@@ -123,11 +123,13 @@ impl StageRows {
             }
         };
         let first = parts.partition_point(|part| part.positions.end <= positions.start);
-        for part in &parts[first..] {
+        let end = parts.partition_point(|part| part.positions.start < positions.end).max(first);
+        for part in &parts[first..end] {
             let from = part.positions.start.max(positions.start);
             let to = part.positions.end.min(positions.end);
+            // A file has no rows if none of its candidates was accepted.
             if from >= to {
-                break;
+                continue;
             }
             let mut position = from;
             let names: Vec<&str> = columns.iter().map(|column| &*self.columns[*column].0).collect();

@@ -1,7 +1,7 @@
-//! The steps behind a stage: which of its rows go on, in which order, and as how many.
+//! The steps after a stage: they select, order and multiply its rows.
 //!
-//! Steps work on records, which say where a row is and not what is in it. Each step reads the columns that it needs from
-//! the files once, so memory follows the number of rows and not their size.
+//! Steps work on records, which have the position of a row and not its content. Each step reads the columns that it
+//! needs from the files once, so memory depends on the number of rows and not on their size.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -21,9 +21,9 @@ use crate::grid::text_is_true;
 /// The result of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepReport {
-    /// The step as the configuration has it, such as `dedupe`.
+    /// The word of the step in the configuration, such as `dedupe`.
     pub step: String,
-    /// Rows before and after it.
+    /// The numbers of rows before and after it.
     pub before: u64,
     pub after: u64,
 }
@@ -50,7 +50,7 @@ pub(super) struct Record {
     items: SmallVec<[u32; 2]>,
 }
 
-/// Everything that steps depend on beside the rows.
+/// Everything that steps depend on besides the rows.
 #[derive(Clone, Copy)]
 pub(crate) struct StepSetting<'a> {
     pub(crate) steps: &'a [StepConfig],
@@ -271,7 +271,7 @@ fn numbers(rows: &StageRows, names: &[String]) -> Result<Vec<usize>, Error> {
     names.iter().map(number).collect()
 }
 
-/// Tells whether a condition is true for a row.
+/// Whether a condition is true for a row.
 pub(crate) fn is_met(when: &TemplateText, values: &[Value]) -> Result<bool, String> {
     match when.template.evaluate(values, Bounds::default()) {
         Ok(value) => Ok(means_yes(&value)),

@@ -17,17 +17,17 @@ use crate::processor::{Table, TableColumn};
 
 /// The folder of a stage with the rows behind its steps.
 const ROWS: &str = "rows-after-steps";
-/// The file that is written when all others are there.
+/// The file that is written after all others.
 const DONE: &str = "steps.json";
-/// Rows that are gathered at a time.
+/// The number of rows that are gathered at a time.
 const GATHERED: usize = 20_000;
 
 /// A note about steps that were applied.
 #[derive(Serialize, Deserialize)]
-struct Done {
-    /// Of the rows before the steps.
+struct AppliedSteps {
+    /// The digest of the rows before the steps.
     digest: String,
-    /// The number of files with the rows behind them.
+    /// The number of files with the rows after the steps.
     files: usize,
     steps: Vec<StepReport>,
 }
@@ -54,12 +54,12 @@ pub(crate) fn after_steps(
     write_fates(path, &selection.fates)?;
     let files_written = write(folder, &rows, &selection, rows_per_file.max(1))?;
     let steps = selection.reports;
-    let done = Done { digest: rows.digest, files: files_written, steps: steps.clone() };
+    let done = AppliedSteps { digest: rows.digest, files: files_written, steps: steps.clone() };
     write_json(&path.join(DONE), &done)?;
     Ok((StageRows::in_files(after, files(path, files_written))?, steps))
 }
 
-fn read_done(folder: &Path) -> Result<Option<Done>, FileError> {
+fn read_done(folder: &Path) -> Result<Option<AppliedSteps>, FileError> {
     let path = folder.join(DONE);
     match std::fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -85,7 +85,7 @@ fn files(folder: &Path, count: usize) -> Vec<std::path::PathBuf> {
     (0..count).map(|number| folder.join(ROWS).join(format!("batch_{number:05}.parquet"))).collect()
 }
 
-/// Writes the rows of a selection in files of so many rows. Returns the number of files.
+/// Writes the rows of a selection in files of `rows_per_file` rows. Returns the number of files.
 fn write(
     folder: &Folder,
     rows: &StageRows,

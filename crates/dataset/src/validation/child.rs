@@ -1,4 +1,4 @@
-//! Child processes that check code: one per batch, in a folder of its own, gone in time.
+//! Child processes that check code: one per batch, each in its own folder and with a timeout.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -33,7 +33,7 @@ pub(super) fn run<A: AsRef<OsStr>>(
     let name = program.display();
     let fault = |problem: String| Fault::transient("validator", format!("`{name}` {problem}"));
     let mut command = Command::new(program);
-    // A group of its own, so that whatever it starts ends with it.
+    // A separate process group, so that its child processes end with it.
     command.args(arguments).current_dir(folder).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| fault(format!("could not be started: {error}")))?;
@@ -62,7 +62,7 @@ pub(super) fn run<A: AsRef<OsStr>>(
 fn read(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
-        // A pipe that breaks has given what it has.
+        // A broken pipe ends the output.
         let _ = pipe.take(MAX_OUTPUT).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -41,7 +41,7 @@ enum Language {
     Sql(sql::Dialect),
 }
 
-/// A program with its version, once it was asked for.
+/// A program with its version, once that is known.
 pub(super) struct Tool {
     pub(super) path: PathBuf,
     pub(super) wall: Duration,
@@ -167,7 +167,7 @@ impl Shared {
     }
 }
 
-/// The code of a cell, or why it has none.
+/// The code of a cell, or an error message.
 fn code(cell: &Value) -> Result<&str, String> {
     match cell.as_text() {
         Some(code) if code.len() > MAX_CODE => Err(format!("the code is longer than {} MiB", MAX_CODE >> 20)),

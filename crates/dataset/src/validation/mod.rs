@@ -1,8 +1,8 @@
 //! Validation columns: a verdict per row about the code or the values of other columns.
 //!
-//! Code is checked by `ruff` or `sqlfluff` if they are on the path, else by a parser; the verdict's field `validator`
-//! says which. A remote validator gets records over HTTP. Every row has its own verdict: a dropped row is simply not
-//! there, and a batch that fails costs its own rows only.
+//! Code is checked by `ruff` or `sqlfluff` if they are on the path, else by a parser. The verdict's field `validator`
+//! names the tool. A remote validator receives records over HTTP. Every row has its own verdict. Dropped rows are not
+//! checked, and a failed batch affects only its own rows.
 
 mod child;
 mod code;
@@ -30,7 +30,7 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The generator of a validation column. The message of an error names the way out.
+/// The generator of a validation column. The error message includes advice.
 pub fn generator(
     name: &str,
     column: &ValidationColumn,

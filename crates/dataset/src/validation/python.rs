@@ -234,7 +234,7 @@ fn is_statement(kind: &str) -> bool {
     kind.ends_with("_statement") || matches!(kind, "function_definition" | "class_definition")
 }
 
-/// What is wrong with one node.
+/// The problem of one node.
 fn problem(node: Node<'_>, code: &str) -> Option<Message> {
     if node.is_error() {
         let found: String =

@@ -102,7 +102,7 @@ impl Endpoint {
         }
     }
 
-    /// Posts a batch, again if that may help.
+    /// Posts a batch, and retries if that may help.
     async fn exchange(&self, records: &[Value]) -> Result<Vec<Value>, Fault> {
         let body = Value::map([("data", Value::list(records.to_vec()))]).to_json();
         for attempt in 1.. {

@@ -16,7 +16,7 @@ use super::code::Tool;
 use crate::column_type::ColumnType;
 use crate::fault::Fault;
 
-/// How deep a statement may be nested. The parser tries some nested forms more than once per level.
+/// The maximum nesting depth of a statement. The parser tries some nested forms more than once per level.
 const MAX_DEPTH: usize = 24;
 
 /// The most words and operators between two semicolons: a chain of operators becomes a tree as deep as the chain.

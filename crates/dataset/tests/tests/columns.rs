@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use anabranch_dataset::post::Post;
-use anabranch_dataset::{Dataset, Loaded, ModelSource, Preview, Sources};
+use anabranch_dataset::{Dataset, LoadedConfig, ModelSource, Preview, Sources};
 use anabranch_engine::workload::BoxFuture;
 use anabranch_engine::{Config, Engine};
 use anabranch_model::{
@@ -19,7 +19,7 @@ use crate::kit::shown;
 type Reply = dyn Fn(&ChatRequest, u32) -> Result<String, Error> + Send + Sync;
 
 /// A model that answers by a script.
-struct Scripted {
+struct ScriptedModel {
     identity: Identity,
     reply: Box<Reply>,
     calls: AtomicU32,
@@ -29,8 +29,8 @@ struct Scripted {
 
 fn scripted(
     reply: impl Fn(&ChatRequest, u32) -> Result<String, Error> + Send + Sync + 'static,
-) -> Arc<Scripted> {
-    Arc::new(Scripted {
+) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel {
         identity: Identity { provider: "test".into(), model: "scripted".into() },
         reply: Box::new(reply),
         calls: AtomicU32::new(0),
@@ -39,7 +39,7 @@ fn scripted(
     })
 }
 
-impl Model for Scripted {
+impl Model for ScriptedModel {
     fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -68,16 +68,16 @@ impl Model for Scripted {
     }
 }
 
-fn load(test: &str, text: &str, seed: u64) -> Loaded {
+fn load(test: &str, text: &str, seed: u64) -> LoadedConfig {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("columns");
     std::fs::create_dir_all(&folder).unwrap();
     let config = folder.join(format!("{test}.yaml"));
     std::fs::write(&config, text).unwrap();
     let sources = Sources { config, seed, ..Sources::default() };
-    Loaded::read(&sources).unwrap_or_else(|problems| panic!("{problems:?}"))
+    LoadedConfig::read(&sources).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-fn preview(test: &str, text: &str, rows: u64, seed: u64, model: Arc<Scripted>) -> Preview {
+fn preview(test: &str, text: &str, rows: u64, seed: u64, model: Arc<ScriptedModel>) -> Preview {
     let loaded = load(test, text, seed);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -89,7 +89,7 @@ fn preview(test: &str, text: &str, rows: u64, seed: u64, model: Arc<Scripted>) -
     })
 }
 
-fn echo() -> Arc<Scripted> {
+fn echo() -> Arc<ScriptedModel> {
     scripted(|request, _| Ok(format!("<{}>", request.messages.last().unwrap().text)))
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_dataset::post::Post;
-use anabranch_dataset::{BuildOptions, BuildReport, Dataset, Loaded, ModelSource, Sources};
+use anabranch_dataset::{BuildOptions, BuildReport, Dataset, LoadedConfig, ModelSource, Sources};
 use anabranch_engine::{Config, Engine};
 use anabranch_model::{Demo, HttpClient, HttpSettings};
 use anabranch_testkit::{ModelFault, ModelFaultKind, ModelScript, ModelServer};
@@ -26,7 +26,7 @@ fn build(path: &Path, models_file: Option<PathBuf>, test: &str) -> BuildReport {
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
     let is_demo = models_file.is_none();
     let sources = Sources { config: path.to_owned(), models: models_file, seed: 7, ..Sources::default() };
-    let loaded = Loaded::read(&sources).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
+    let loaded = LoadedConfig::read(&sources).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
     assert!(loaded.warnings.is_empty(), "{name}: {:?}", loaded.warnings);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {

@@ -317,9 +317,9 @@ async fn custom_code_asks_models() {
     }
 }
 
-struct Fixed(u16, &'static str);
+struct FixedPost(u16, &'static str);
 
-impl Post for Fixed {
+impl Post for FixedPost {
     fn post(&self, _: &str, body: String) -> BoxFuture<PostReply, PostError> {
         let reply =
             PostReply { status: self.0, retry_after: None, body: self.1.replace("BODY", &body).into() };
@@ -351,7 +351,7 @@ async fn an_endpoint_answers_calls() {
             expect!["Throttled { retry_after: None } x1 worker: the worker at http://w/ answered 503: busy"],
         ),
     ] {
-        let options = WorkerOptions { post: Arc::new(Fixed(status, body)), ..options(NoModels) };
+        let options = WorkerOptions { post: Arc::new(FixedPost(status, body)), ..options(NoModels) };
         expect.assert_eq(&cell(&*one(&column, &options), 0, &[Value::Int(1)]).await);
     }
 }

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anabranch_dataset::{
-    Answer, Asked, BuildOptions, CellState, ColumnForecast, DryRun, Error, JournalPlace,
+    Answer, BuildOptions, CallRequest, CellState, ColumnForecast, DryRun, Error, JournalPlace,
 };
 use anabranch_value::Value;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use crate::paid::{Case, Paid, PaidModel};
+use crate::paid::{Case, PaidCalls, PaidModel};
 
 /// Replies that differ by prompt and row.
 fn echo() -> PaidModel {
@@ -34,7 +34,7 @@ columns:
 
 fn dry(case: &Case, options: &BuildOptions) -> DryRun {
     let run = case.with_dataset(async |_, dataset| dataset.dry_run(options).await).unwrap();
-    assert_eq!(case.model.take(), Paid::default(), "a dry run pays for nothing");
+    assert_eq!(case.model.take(), PaidCalls::default(), "a dry run pays for nothing");
     run
 }
 
@@ -249,12 +249,12 @@ fn the_whole_story_of_a_row_is_there() {
     let a = trace.cell("a").unwrap();
     assert_eq!(a.values, [("a".to_owned(), Value::from("<3 17>"))]);
     assert_eq!((&a.reads[..], &a.models[..]), (&["n".to_owned()][..], &["m".to_owned()][..]));
-    let Asked::Chat(request) = &a.calls[0].asked else { panic!("{:?}", a.calls) };
+    let CallRequest::Chat(request) = &a.calls[0].asked else { panic!("{:?}", a.calls) };
     assert!(request.messages[0].text.starts_with("a|"));
     let recorded = a.calls[0].recorded.as_ref().unwrap();
     assert!(matches!(&recorded.answer, Answer::Reply(reply) if &*reply.text == "<3 17>"));
     let b = trace.cell("b").unwrap();
-    let Asked::Chat(request) = &b.calls[0].asked else { panic!("{:?}", b.calls) };
+    let CallRequest::Chat(request) = &b.calls[0].asked else { panic!("{:?}", b.calls) };
     assert_eq!((&*request.messages[0].text, b.calls[0].recorded.is_none()), ("b|again <3 17>", true));
     let beyond = case.with_dataset(async |_, dataset| dataset.trace_row(&options, 20).await);
     assert!(beyond.unwrap().is_none());

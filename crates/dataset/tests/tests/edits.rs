@@ -6,7 +6,7 @@ use anabranch_dataset::output::{ExportFormat, Folder, export};
 use anabranch_dataset::{BuildOptions, JournalPlace};
 use anabranch_value::Value;
 
-use crate::resume::{Case, Counting, echo, reused};
+use crate::resume::{Case, CountingModel, echo, reused};
 
 /// The columns of the eight prompts: a chain of three, a column that reads its middle, and four of their own.
 const EIGHT: [(&str, &str); 8] = [
@@ -66,8 +66,8 @@ fn counts<const N: usize>(counts: [(&str, usize); N]) -> BTreeMap<String, usize>
 
 /// Short replies: the first word, a digest of the prompt, the row. The column `b` of the rows that divide by four answers the
 /// same to any prompt.
-fn script() -> Counting {
-    Counting::new(|request| {
+fn script() -> CountingModel {
+    CountingModel::new(|request| {
         let prompt = &request.messages.last().unwrap().text;
         let word = prompt.split(' ').next().unwrap();
         let digest = match word {
@@ -211,8 +211,8 @@ columns:
     scores: [{name: good, description: Is it good?, options: {1: yes, 0: no}}]
 ";
 
-fn answers_all() -> Counting {
-    Counting::new(|request| {
+fn answers_all() -> CountingModel {
+    CountingModel::new(|request| {
         let is_judge = request.messages.last().unwrap().text.starts_with("Judge");
         let judged = r#"{"good": {"reasoning": "so", "score": "1"}}"#;
         Ok(if is_judge { judged.to_owned() } else { format!("{{\"x\": {}}}", request.sample) })

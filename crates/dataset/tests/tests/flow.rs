@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anabranch_dataset::output::Folder;
 use anabranch_dataset::post::Post;
 use anabranch_dataset::{
-    BuildOptions, BuildReport, Dataset, Error as DatasetError, FindModel, Loaded, ModelSource, Sources,
+    BuildOptions, BuildReport, Dataset, Error as DatasetError, FindModel, LoadedConfig, ModelSource, Sources,
     StopReason,
 };
 use anabranch_engine::Engine;
@@ -24,7 +24,7 @@ use crate::kit::{engine, ms, scratch, without_journal};
 
 /// A call that a model got.
 #[derive(Clone, Debug)]
-struct Heard {
+struct ReceivedCall {
     at: Duration,
     prompt: String,
     /// How often the same prompt came before.
@@ -33,7 +33,7 @@ struct Heard {
     in_flight: usize,
 }
 
-type Script = dyn Fn(&Heard) -> Result<(), Error> + Send + Sync;
+type Script = dyn Fn(&ReceivedCall) -> Result<(), Error> + Send + Sync;
 
 /// A model on the virtual clock: every call takes `latency` and ends by the script.
 struct SimModel {
@@ -48,7 +48,7 @@ struct SimModel {
 
 #[derive(Default)]
 struct State {
-    heard: Vec<Heard>,
+    heard: Vec<ReceivedCall>,
     ended: Vec<Duration>,
     in_flight: usize,
 }
@@ -67,12 +67,15 @@ impl SimModel {
         }
     }
 
-    fn answers(mut self, script: impl Fn(&Heard) -> Result<(), Error> + Send + Sync + 'static) -> SimModel {
+    fn answers(
+        mut self,
+        script: impl Fn(&ReceivedCall) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> SimModel {
         self.script = Box::new(script);
         self
     }
 
-    fn heard(&self) -> Vec<Heard> {
+    fn heard(&self) -> Vec<ReceivedCall> {
         self.state.lock().unwrap().heard.clone()
     }
 
@@ -92,7 +95,7 @@ impl Model for SimModel {
         let now = self.clock.now();
         let mut state = self.state.lock().unwrap();
         state.in_flight += 1;
-        let heard = Heard {
+        let heard = ReceivedCall {
             at: now - self.began,
             before: state.heard.iter().filter(|heard| heard.prompt == prompt).count() as u32,
             in_flight: state.in_flight,
@@ -162,7 +165,7 @@ fn config(columns: &[&str], parallel: u32, run: &str) -> String {
 
 struct Case {
     engine: Engine,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     out: PathBuf,
     models: HashMap<String, Arc<SimModel>>,
 }
@@ -173,7 +176,7 @@ impl Case {
         std::fs::create_dir_all(&out).unwrap();
         let file = out.join("config.yaml");
         std::fs::write(&file, config).unwrap();
-        let loaded = Loaded::read(&Sources { config: file, ..Sources::default() });
+        let loaded = LoadedConfig::read(&Sources { config: file, ..Sources::default() });
         let loaded = loaded.unwrap_or_else(|problems| panic!("{problems:?}"));
         let models = models.into_iter().map(|model| (model.identity.model.to_string(), Arc::new(model)));
         Case { engine: engine(sim), loaded, out: out.join("data"), models: models.collect() }

@@ -54,7 +54,7 @@ impl Log {
 type Answer = dyn Fn(u64, &[Value], u32) -> Result<Value, Fault> + Send + Sync;
 
 /// A column that waits a while and then answers by a script.
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedColumn {
     contract: Contract,
     log: Log,
     takes: Arc<dyn Fn(u64) -> Duration + Send + Sync>,
@@ -66,11 +66,11 @@ pub(crate) fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-impl Scripted {
+impl ScriptedColumn {
     /// A column of text that is the row's number with the column's name and what it read.
-    pub(crate) fn new(name: &str, reads: &[&str], grain: Grain, log: &Log) -> Scripted {
+    pub(crate) fn new(name: &str, reads: &[&str], grain: Grain, log: &Log) -> ScriptedColumn {
         let own = name.to_owned();
-        Scripted {
+        ScriptedColumn {
             contract: Contract {
                 grain,
                 reads: reads.iter().map(|name| (*name).to_owned()).collect(),
@@ -87,15 +87,15 @@ impl Scripted {
         }
     }
 
-    pub(crate) fn cell(name: &str, reads: &[&str], log: &Log) -> Scripted {
-        Scripted::new(name, reads, Grain::Cell, log)
+    pub(crate) fn cell(name: &str, reads: &[&str], log: &Log) -> ScriptedColumn {
+        ScriptedColumn::new(name, reads, Grain::Cell, log)
     }
 
-    pub(crate) fn batch(name: &str, reads: &[&str], log: &Log) -> Scripted {
-        Scripted::new(name, reads, Grain::Batch, log)
+    pub(crate) fn batch(name: &str, reads: &[&str], log: &Log) -> ScriptedColumn {
+        ScriptedColumn::new(name, reads, Grain::Batch, log)
     }
 
-    pub(crate) fn takes(mut self, takes: impl Fn(u64) -> Duration + Send + Sync + 'static) -> Scripted {
+    pub(crate) fn takes(mut self, takes: impl Fn(u64) -> Duration + Send + Sync + 'static) -> ScriptedColumn {
         self.takes = Arc::new(takes);
         self
     }
@@ -104,13 +104,13 @@ impl Scripted {
     pub(crate) fn answers(
         mut self,
         answer: impl Fn(u64, &[Value], u32) -> Result<Value, Fault> + Send + Sync + 'static,
-    ) -> Scripted {
+    ) -> ScriptedColumn {
         self.answer = Arc::new(answer);
         self
     }
 
     /// Fails permanently on some rows.
-    pub(crate) fn fails_on(self, fails: impl Fn(u64) -> bool + Send + Sync + 'static) -> Scripted {
+    pub(crate) fn fails_on(self, fails: impl Fn(u64) -> bool + Send + Sync + 'static) -> ScriptedColumn {
         let usual = Arc::clone(&self.answer);
         self.answers(move |row, values, attempt| match fails(row) {
             true => Err(Fault::permanent("bad_request", format!("row {row} is bad"))),
@@ -118,13 +118,13 @@ impl Scripted {
         })
     }
 
-    pub(crate) fn stateful(mut self) -> Scripted {
+    pub(crate) fn stateful(mut self) -> ScriptedColumn {
         self.contract.stateful = true;
         self
     }
 }
 
-impl Generator for Scripted {
+impl Generator for ScriptedColumn {
     fn contract(&self) -> &Contract {
         &self.contract
     }
@@ -161,7 +161,7 @@ impl Generator for Scripted {
 }
 
 /// A dataset of scripted columns with the usual settings.
-pub(crate) fn dataset(engine: &Engine, columns: Vec<Scripted>) -> Dataset {
+pub(crate) fn dataset(engine: &Engine, columns: Vec<ScriptedColumn>) -> Dataset {
     let mut dataset = Dataset::new("test", engine);
     columns.into_iter().for_each(|column| dataset.column(column, ColumnSettings::default()));
     dataset

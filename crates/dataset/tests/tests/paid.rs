@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use anabranch_dataset::post::Post;
-use anabranch_dataset::{BuildOptions, BuildReport, Dataset, Error, Loaded, ModelSource, Sources};
+use anabranch_dataset::{BuildOptions, BuildReport, Dataset, Error, LoadedConfig, ModelSource, Sources};
 use anabranch_engine::workload::BoxFuture;
 use anabranch_engine::{Config, Engine};
 use anabranch_model::{
@@ -21,12 +21,12 @@ type Script = dyn Fn(&ChatRequest) -> String + Send + Sync;
 pub(crate) struct PaidModel {
     identity: Identity,
     script: Arc<Script>,
-    paid: Arc<Mutex<Paid>>,
+    paid: Arc<Mutex<PaidCalls>>,
 }
 
 /// The calls that were paid for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Paid {
+pub(crate) struct PaidCalls {
     pub(crate) calls: u64,
     pub(crate) input_tokens: u64,
     pub(crate) output_tokens: u64,
@@ -41,7 +41,7 @@ impl PaidModel {
     }
 
     /// The calls since the last time.
-    pub(crate) fn take(&self) -> Paid {
+    pub(crate) fn take(&self) -> PaidCalls {
         std::mem::take(&mut self.paid.lock().unwrap())
     }
 }
@@ -112,9 +112,9 @@ impl Case {
         self.with_dataset(async |_, dataset| dataset.build(options).await?.run().await)
     }
 
-    pub(crate) fn with_dataset<T>(&self, work: impl AsyncFnOnce(&Loaded, Dataset) -> T) -> T {
+    pub(crate) fn with_dataset<T>(&self, work: impl AsyncFnOnce(&LoadedConfig, Dataset) -> T) -> T {
         let sources = Sources { config: self.folder.join("config.yaml"), ..Sources::default() };
-        let mut loaded = Loaded::read(&sources).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let mut loaded = LoadedConfig::read(&sources).unwrap_or_else(|problems| panic!("{problems:?}"));
         loaded.config.run.buffer_size = self.buffer_size;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -3,7 +3,7 @@
 use anabranch_dataset::{BuildOptions, BuildPlan, ColumnPlan};
 use expect_test::expect;
 
-use crate::paid::{Case, Paid, PaidModel};
+use crate::paid::{Case, PaidCalls, PaidModel};
 
 /// Replies of many lengths. Every seventh first reply of `score` does not fit.
 fn writer() -> PaidModel {
@@ -46,7 +46,7 @@ fn plan(case: &Case, options: &BuildOptions) -> BuildPlan {
         let run = dataset.dry_run(options).await.unwrap();
         BuildPlan::new(loaded, &run)
     });
-    assert_eq!(case.model.take(), Paid::default(), "a plan costs nothing");
+    assert_eq!(case.model.take(), PaidCalls::default(), "a plan costs nothing");
     plan
 }
 

@@ -7,7 +7,7 @@ use anabranch_testkit::Sim;
 use anabranch_value::Value;
 use expect_test::expect;
 
-use crate::kit::{Log, Scripted, engine, scratch, shown, without_journal};
+use crate::kit::{Log, ScriptedColumn, engine, scratch, shown, without_journal};
 
 /// Removes odd rows and adds one, before the main columns; in the end, keeps the last rows only.
 struct Change(Points);
@@ -50,8 +50,8 @@ impl Processor for Change {
 fn make(engine: &anabranch_engine::Engine, log: &Log, points: Points) -> Dataset {
     let mut dataset = Dataset::new("test", engine);
     let initial = ColumnSettings { is_initial: true, ..ColumnSettings::default() };
-    dataset.column(Scripted::batch("seed", &[], log), initial);
-    dataset.column(Scripted::cell("text", &["seed"], log), ColumnSettings::default());
+    dataset.column(ScriptedColumn::batch("seed", &[], log), initial);
+    dataset.column(ScriptedColumn::cell("text", &["seed"], log), ColumnSettings::default());
     dataset.processor(Change(points));
     dataset
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anabranch_dataset::BuildOptions;
 use proptest::prelude::*;
 
-use crate::resume::{Case, Counting};
+use crate::resume::{Case, CountingModel};
 
 /// A column of a random configuration. Names are numbers, so that a rename is another number.
 #[derive(Clone, Debug)]
@@ -145,8 +145,8 @@ fn edit() -> impl Strategy<Value = Edit> {
 
 /// Answers few texts, so that edited prompts come out equal now and then. Of three structured replies, one does not fit at
 /// first.
-fn model() -> Counting {
-    Counting::new(|request| {
+fn model() -> CountingModel {
+    CountingModel::new(|request| {
         let prompt = &request.messages.last().unwrap().text;
         let digest = blake3::hash(prompt.as_bytes()).as_bytes()[0];
         let is_misfit = request.format.is_some() && digest.is_multiple_of(3) && request.attempt == 0;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use anabranch_dataset::output::{ExportFormat, Folder, export};
 use anabranch_dataset::post::Post;
 use anabranch_dataset::{
-    BuildOptions, BuildReport, Dataset, Error as DatasetError, JournalPlace, Loaded, ModelSource, Sources,
-    StopReason,
+    BuildOptions, BuildReport, Dataset, Error as DatasetError, JournalPlace, LoadedConfig, ModelSource,
+    Sources, StopReason,
 };
 use anabranch_engine::workload::BoxFuture;
 use anabranch_engine::{Config, Engine};
@@ -24,7 +24,7 @@ pub(crate) type Script = dyn Fn(&ChatRequest) -> Result<String, Error> + Send + 
 
 /// A model that answers by a script, and remembers what it was asked.
 #[derive(Clone)]
-pub(crate) struct Counting {
+pub(crate) struct CountingModel {
     identity: Identity,
     script: Arc<Script>,
     pub(crate) asked: Arc<Mutex<Vec<(String, u64, u32)>>>,
@@ -33,11 +33,11 @@ pub(crate) struct Counting {
     holds_after: Option<(usize, Arc<Notify>)>,
 }
 
-impl Counting {
+impl CountingModel {
     pub(crate) fn new(
         script: impl Fn(&ChatRequest) -> Result<String, Error> + Send + Sync + 'static,
-    ) -> Counting {
-        Counting {
+    ) -> CountingModel {
+        CountingModel {
             identity: Identity { provider: "test".into(), model: "counting".into() },
             script: Arc::new(script),
             asked: Arc::default(),
@@ -61,7 +61,7 @@ impl Counting {
     }
 }
 
-impl Model for Counting {
+impl Model for CountingModel {
     fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -97,8 +97,8 @@ impl Model for Counting {
 }
 
 /// Replies that differ by prompt, row and attempt.
-pub(crate) fn echo() -> Counting {
-    Counting::new(|request| {
+pub(crate) fn echo() -> CountingModel {
+    CountingModel::new(|request| {
         Ok(format!("<{} {} {}>", request.messages.last().unwrap().text, request.sample, request.attempt))
     })
 }
@@ -106,7 +106,7 @@ pub(crate) fn echo() -> Counting {
 pub(crate) struct Case {
     pub(crate) folder: PathBuf,
     pub(crate) out: PathBuf,
-    pub(crate) model: Counting,
+    pub(crate) model: CountingModel,
     pub(crate) seed: u64,
     pub(crate) buffer_size: u64,
 }
@@ -119,7 +119,7 @@ columns:
 ";
 
 impl Case {
-    pub(crate) fn new(test: &str, config: &str, model: Counting) -> Case {
+    pub(crate) fn new(test: &str, config: &str, model: CountingModel) -> Case {
         let folder = scratch(&format!("resume_{test}"));
         std::fs::create_dir_all(&folder).unwrap();
         let case = Case { out: folder.join("data"), folder, model, seed: 0, buffer_size: 10 };
@@ -180,7 +180,7 @@ impl Case {
     ) -> Result<T, DatasetError> {
         let sources =
             Sources { config: self.folder.join("config.yaml"), seed: self.seed, ..Sources::default() };
-        let mut loaded = Loaded::read(&sources).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let mut loaded = LoadedConfig::read(&sources).unwrap_or_else(|problems| panic!("{problems:?}"));
         loaded.config.run.buffer_size = self.buffer_size;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -292,7 +292,7 @@ columns:
     output_format: {type: object, properties: {x: {type: integer}}, required: [x]}
 ";
     // The third attempt fits.
-    let model = Counting::new(|request| {
+    let model = CountingModel::new(|request| {
         Ok(if request.attempt < 2 { "no".to_owned() } else { format!("{{\"x\": {}}}", request.sample) })
     });
     let case = Case::new("malformed", config, model);
@@ -317,7 +317,7 @@ columns:
 ";
     // The first attempt does not fit; the second fails once, and then fits.
     let failed = Arc::new(Mutex::new(false));
-    let model = Counting::new(move |request| match request.attempt {
+    let model = CountingModel::new(move |request| match request.attempt {
         0 => Ok("no".to_owned()),
         _ if !std::mem::replace(&mut *failed.lock().unwrap(), true) => {
             Err(Error::Server { endpoint: "test".into(), status: 503, message: "down".to_owned() })
@@ -344,7 +344,7 @@ columns:
     output_format: {type: object, properties: {x: {type: integer}}, required: [x]}
 ";
     // In the first round, rows 3 and 14 never fit, and row 5 is refused.
-    let model = Counting::new(|request| {
+    let model = CountingModel::new(|request| {
         let is_b = request.format.is_some();
         match (is_b, request.sample, request.attempt) {
             (true, 3 | 14, 0 | 1) => Ok("no".to_owned()),
@@ -472,7 +472,7 @@ columns:
 "
     );
     // More prompts than the calls of a row group may take while they wait.
-    let mut case = Case::new("large", &config, Counting::new(|request| Ok(request.sample.to_string())));
+    let mut case = Case::new("large", &config, CountingModel::new(|request| Ok(request.sample.to_string())));
     case.buffer_size = 100;
     assert_eq!((case.build(case.options(100)).unwrap().rows, case.model.calls()), (100, 100));
     let again = case.build(BuildOptions { replace: true, ..case.options(100) }).unwrap();

@@ -7,7 +7,7 @@ use anabranch_testkit::Sim;
 use anabranch_value::Value;
 use expect_test::expect;
 
-use crate::kit::{Log, Scripted, dataset, engine, scratch, shown, without_journal};
+use crate::kit::{Log, ScriptedColumn, dataset, engine, scratch, shown, without_journal};
 
 /// DataDesigner loses 100 of 200 rows when 4 cells before a full-column step fail.
 #[test]
@@ -15,9 +15,9 @@ fn four_bad_cells_cost_four_rows() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
     let columns = vec![
-        Scripted::cell("a", &[], &log).fails_on(|row| row % 50 == 7),
-        Scripted::batch("checked", &["a"], &log),
-        Scripted::cell("b", &["checked"], &log),
+        ScriptedColumn::cell("a", &[], &log).fails_on(|row| row % 50 == 7),
+        ScriptedColumn::batch("checked", &["a"], &log),
+        ScriptedColumn::cell("b", &["checked"], &log),
     ];
     let mut dataset = dataset(&engine, columns);
     dataset.run_options().buffer_size = 100;
@@ -34,7 +34,7 @@ fn four_bad_cells_cost_four_rows() {
 fn a_fifth_of_bad_rows_costs_a_fifth() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
-    let columns = vec![Scripted::cell("a", &[], &log).fails_on(|row| row % 5 == 0)];
+    let columns = vec![ScriptedColumn::cell("a", &[], &log).fails_on(|row| row % 5 == 0)];
     let preview = sim.block_on(dataset(&engine, columns).preview(1000).unwrap().preview()).unwrap();
     assert_eq!((preview.rows.ids.len(), preview.errors.len()), (800, 200));
 }
@@ -45,9 +45,9 @@ fn a_column_may_keep_rows_or_end_the_build() {
     let (engine, log) = (engine(&sim), Log::new(&sim));
     let mut keeps = Dataset::new("test", &engine);
     let keep = ColumnSettings { on_error: OnRowError::KeepNull, ..ColumnSettings::default() };
-    keeps.column(Scripted::cell("a", &[], &log).fails_on(|row| row == 1), keep.clone());
-    keeps.column(Scripted::batch("b", &["a"], &log).fails_on(|row| row == 0), keep);
-    keeps.column(Scripted::cell("c", &["b"], &log), ColumnSettings::default());
+    keeps.column(ScriptedColumn::cell("a", &[], &log).fails_on(|row| row == 1), keep.clone());
+    keeps.column(ScriptedColumn::batch("b", &["a"], &log).fails_on(|row| row == 0), keep);
+    keeps.column(ScriptedColumn::cell("c", &["b"], &log), ColumnSettings::default());
     let preview = sim.block_on(keeps.preview(2).unwrap().preview()).unwrap();
     expect![[r#"
         {"a":"a0()","b":null,"c":"c0(-)"}
@@ -58,7 +58,8 @@ fn a_column_may_keep_rows_or_end_the_build() {
 
     for batch in [false, true] {
         let mut fails = Dataset::new("test", &engine);
-        let column = if batch { Scripted::batch("a", &[], &log) } else { Scripted::cell("a", &[], &log) };
+        let column =
+            if batch { ScriptedColumn::batch("a", &[], &log) } else { ScriptedColumn::cell("a", &[], &log) };
         let settings = ColumnSettings { on_error: OnRowError::FailRun, ..ColumnSettings::default() };
         fails.column(column.fails_on(|row| row == 1), settings);
         let error = sim.block_on(fails.preview(2).unwrap().preview()).unwrap_err();
@@ -68,14 +69,14 @@ fn a_column_may_keep_rows_or_end_the_build() {
 }
 
 /// A generator that does what no generator should.
-struct Broken(Contract, fn(u64) -> Result<Cells, Fault>);
+struct BrokenGenerator(Contract, fn(u64) -> Result<Cells, Fault>);
 
-fn broken(grain: Grain, answer: fn(u64) -> Result<Cells, Fault>) -> Broken {
+fn broken(grain: Grain, answer: fn(u64) -> Result<Cells, Fault>) -> BrokenGenerator {
     let fills = vec![Output { name: "x".to_owned(), column_type: ColumnType::Int }];
-    Broken(Contract { grain, reads: Vec::new(), fills, stateful: false }, answer)
+    BrokenGenerator(Contract { grain, reads: Vec::new(), fills, stateful: false }, answer)
 }
 
-impl Generator for Broken {
+impl Generator for BrokenGenerator {
     fn contract(&self) -> &Contract {
         &self.0
     }
@@ -129,11 +130,12 @@ fn columns_that_nothing_fills_or_that_wait_for_each_other_are_refused() {
         Err(Error::Setup(what)) => what,
         _ => panic!("it was taken"),
     };
-    let unknown = refused(vec![Scripted::cell("a", &["b"], &log)]);
+    let unknown = refused(vec![ScriptedColumn::cell("a", &["b"], &log)]);
     assert_eq!(unknown, "column `a` reads `b`, which nothing fills");
-    let twice = refused(vec![Scripted::cell("a", &[], &log), Scripted::cell("a", &[], &log)]);
+    let twice = refused(vec![ScriptedColumn::cell("a", &[], &log), ScriptedColumn::cell("a", &[], &log)]);
     assert_eq!(twice, "two generators fill column `a`");
-    let circle = refused(vec![Scripted::cell("a", &["b"], &log), Scripted::cell("b", &["a"], &log)]);
+    let circle =
+        refused(vec![ScriptedColumn::cell("a", &["b"], &log), ScriptedColumn::cell("b", &["a"], &log)]);
     assert_eq!(circle, "columns depend on each other in a circle: a, b");
 }
 
@@ -143,8 +145,8 @@ fn all_files_have_the_declared_schema() {
     let (engine, log) = (engine(&sim), Log::new(&sim));
     // Group 0 has no value of `b`, group 1 no row.
     let columns = vec![
-        Scripted::cell("a", &[], &log).fails_on(|row| (10..20).contains(&row)),
-        Scripted::cell("b", &["a"], &log).answers(|row, _, _| match row {
+        ScriptedColumn::cell("a", &[], &log).fails_on(|row| (10..20).contains(&row)),
+        ScriptedColumn::cell("b", &["a"], &log).answers(|row, _, _| match row {
             0..10 => Ok(Value::Null),
             _ => Ok(Value::from("text")),
         }),
@@ -176,7 +178,7 @@ fn all_files_have_the_declared_schema() {
 fn a_folder_that_cannot_be_written_keeps_what_is_there() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
-    let columns = vec![Scripted::cell("a", &[], &log).fails_on(|row| row == 15)];
+    let columns = vec![ScriptedColumn::cell("a", &[], &log).fails_on(|row| row == 15)];
     let mut dataset = dataset(&engine, columns);
     dataset.run_options().buffer_size = 5;
     dataset.run_options().max_concurrent_row_groups = 1;
@@ -208,7 +210,7 @@ fn a_folder_that_holds_a_dataset_is_replaced_only_when_told_to() {
     let out = scratch("replaced");
     let build = |rows, replace| {
         let options = BuildOptions { rows, out: out.clone(), replace, ..without_journal() };
-        let dataset = dataset(&engine, vec![Scripted::cell("a", &[], &log)]);
+        let dataset = dataset(&engine, vec![ScriptedColumn::cell("a", &[], &log)]);
         sim.block_on(async { dataset.build(options).await?.run().await })
     };
     build(3, false).unwrap();

@@ -7,7 +7,7 @@ use anabranch_engine::retry::Retry;
 use anabranch_testkit::{Leftovers, Rng, Sim};
 use anabranch_value::Value;
 
-use crate::kit::{Log, Scripted, dataset, engine, ms, scratch, shown, without_journal};
+use crate::kit::{Log, ScriptedColumn, dataset, engine, ms, scratch, shown, without_journal};
 
 /// Builds so many rows in groups of `size`, with up to three groups in flight.
 async fn build(mut dataset: Dataset, rows: u64, size: u64, test: &str) -> anabranch_dataset::BuildReport {
@@ -20,7 +20,7 @@ async fn build(mut dataset: Dataset, rows: u64, size: u64, test: &str) -> anabra
 fn independent_columns_overlap() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
-    let columns = vec![Scripted::cell("a", &[], &log), Scripted::cell("b", &[], &log)];
+    let columns = vec![ScriptedColumn::cell("a", &[], &log), ScriptedColumn::cell("b", &[], &log)];
     sim.block_on(dataset(&engine, columns).preview(2).unwrap().preview()).unwrap();
     assert_eq!(log.lines().iter().filter(|line| line.ends_with("starts")).count(), 4);
     assert_eq!((log.at("a0 starts"), log.at("b0 starts"), log.at("b1 ends")), (0, 0, 10));
@@ -31,7 +31,8 @@ fn a_cell_starts_when_its_row_is_ready() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
     let slow_row = |row| if row == 0 { ms(100) } else { ms(10) };
-    let columns = vec![Scripted::cell("a", &[], &log).takes(slow_row), Scripted::cell("b", &["a"], &log)];
+    let columns =
+        vec![ScriptedColumn::cell("a", &[], &log).takes(slow_row), ScriptedColumn::cell("b", &["a"], &log)];
     let preview = sim.block_on(dataset(&engine, columns).preview(3).unwrap().preview()).unwrap();
     assert_eq!((log.at("b1 starts"), log.at("b2 starts"), log.at("b0 starts")), (10, 10, 100));
     assert_eq!(preview.rows.columns[1].values[2], Value::from("b2(a2())"));
@@ -42,10 +43,10 @@ fn a_batch_waits_for_the_columns_that_it_reads_and_no_others() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
     let columns = vec![
-        Scripted::cell("a", &[], &log).takes(|row| ms(10 * (row + 1))),
-        Scripted::cell("slow", &[], &log).takes(|_| ms(500)),
-        Scripted::batch("whole", &["a"], &log),
-        Scripted::cell("after", &["whole"], &log),
+        ScriptedColumn::cell("a", &[], &log).takes(|row| ms(10 * (row + 1))),
+        ScriptedColumn::cell("slow", &[], &log).takes(|_| ms(500)),
+        ScriptedColumn::batch("whole", &["a"], &log),
+        ScriptedColumn::cell("after", &["whole"], &log),
     ];
     sim.block_on(dataset(&engine, columns).preview(3).unwrap().preview()).unwrap();
     assert_eq!((log.at("whole of group 0 starts with 3"), log.at("after0 starts")), (30, 40));
@@ -55,7 +56,8 @@ fn a_batch_waits_for_the_columns_that_it_reads_and_no_others() {
 fn row_groups_pipeline_and_are_bounded() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
-    let columns = vec![Scripted::cell("a", &[], &log), Scripted::cell("b", &["a"], &log).takes(|_| ms(30))];
+    let columns =
+        vec![ScriptedColumn::cell("a", &[], &log), ScriptedColumn::cell("b", &["a"], &log).takes(|_| ms(30))];
     let report = sim.block_on(build(dataset(&engine, columns), 10, 2, "pipeline"));
     assert_eq!(report.rows, 10);
     // Groups 1 and 2 begin while group 0 is at `b`; group 3 begins when group 0 is written.
@@ -68,7 +70,7 @@ fn a_slow_row_group_keeps_no_other_from_starting() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
     let slow_row = |row| if row == 0 { ms(10_000) } else { ms(10) };
-    let columns = vec![Scripted::cell("a", &[], &log).takes(slow_row)];
+    let columns = vec![ScriptedColumn::cell("a", &[], &log).takes(slow_row)];
     let report = sim.block_on(build(dataset(&engine, columns), 40, 2, "slow_group"));
     assert_eq!(report.rows, 40);
     assert!(log.at("a39 ends") < 1_000);
@@ -82,7 +84,7 @@ fn rows_are_finished_first() {
     let limit = dataset.limits().add("model", anabranch_engine::limit::Allowance::fixed(1)).unwrap();
     for (name, reads) in [("a", &[][..]), ("b", &["a"][..]), ("c", &["b"][..])] {
         let settings = ColumnSettings { limit: Some(limit), ..ColumnSettings::default() };
-        dataset.column(Scripted::cell(name, reads, &log), settings);
+        dataset.column(ScriptedColumn::cell(name, reads, &log), settings);
     }
     sim.block_on(dataset.preview(3).unwrap().preview()).unwrap();
     // With one call at a time, a row is complete before the next one begins.
@@ -96,12 +98,12 @@ fn stateful_generators_take_row_groups_in_order() {
         let sim = Sim::new(7);
         let (engine, log) = (engine(&sim), Log::new(&sim));
         let make = |name: &str| match grain {
-            "cell" => Scripted::cell(name, &["a"], &log),
-            _ => Scripted::batch(name, &["a"], &log),
+            "cell" => ScriptedColumn::cell(name, &["a"], &log),
+            _ => ScriptedColumn::batch(name, &["a"], &log),
         };
         // Later groups are ready earlier.
         let columns = vec![
-            Scripted::cell("a", &[], &log).takes(|row| ms(100 - 10 * row)),
+            ScriptedColumn::cell("a", &[], &log).takes(|row| ms(100 - 10 * row)),
             make("cursor").stateful(),
             make("free"),
         ];
@@ -128,9 +130,9 @@ fn a_failed_row_stops_paying_at_once() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
     let columns = vec![
-        Scripted::cell("quick", &[], &log).fails_on(|row| row == 1),
-        Scripted::cell("slow", &[], &log).takes(|_| ms(50)),
-        Scripted::cell("late", &["slow"], &log),
+        ScriptedColumn::cell("quick", &[], &log).fails_on(|row| row == 1),
+        ScriptedColumn::cell("slow", &[], &log).takes(|_| ms(50)),
+        ScriptedColumn::cell("late", &["slow"], &log),
     ];
     let preview = sim.block_on(dataset(&engine, columns).preview(3).unwrap().preview()).unwrap();
     assert_eq!(preview.rows.ids, [Some(0), Some(2)]);
@@ -144,7 +146,7 @@ fn transient_failures_are_tried_again() {
     let sim = Sim::new(1);
     let (engine, log) = (engine(&sim), Log::new(&sim));
     let mut dataset = Dataset::new("test", &engine);
-    let flaky = Scripted::cell("a", &[], &log).answers(|row, _, attempt| match (row, attempt) {
+    let flaky = ScriptedColumn::cell("a", &[], &log).answers(|row, _, attempt| match (row, attempt) {
         (0, 1 | 2) => Err(Fault::transient("server_error", "500")),
         (1, _) => Err(Fault::transient("server_error", "always 500")),
         (2, _) => Err(Fault::permanent("bad_request", "400")),
@@ -168,11 +170,11 @@ fn tangled(sim: &Sim, engine: &Engine, latency_seed: u64) -> Dataset {
     let takes =
         move |column: u64| move |row: u64| ms(Rng::new(latency_seed ^ (column << 32) ^ row).within(0..200));
     let columns = vec![
-        Scripted::cell("a", &[], &log).takes(takes(1)).fails_on(|row| row % 13 == 5),
-        Scripted::cell("b", &["a"], &log).takes(takes(2)),
-        Scripted::batch("c", &["a"], &log).takes(takes(3)).fails_on(|row| row % 11 == 3),
-        Scripted::cell("d", &["b", "c"], &log).takes(takes(4)).fails_on(|row| row % 17 == 2),
-        Scripted::cell("e", &[], &log).takes(takes(5)).stateful(),
+        ScriptedColumn::cell("a", &[], &log).takes(takes(1)).fails_on(|row| row % 13 == 5),
+        ScriptedColumn::cell("b", &["a"], &log).takes(takes(2)),
+        ScriptedColumn::batch("c", &["a"], &log).takes(takes(3)).fails_on(|row| row % 11 == 3),
+        ScriptedColumn::cell("d", &["b", "c"], &log).takes(takes(4)).fails_on(|row| row % 17 == 2),
+        ScriptedColumn::cell("e", &[], &log).takes(takes(5)).stateful(),
     ];
     dataset(engine, columns)
 }
@@ -215,7 +217,7 @@ fn a_dropped_build_leaves_nothing_behind() {
     for polls in [1, 5, 20, 60] {
         let sim = Sim::new(polls);
         let (engine, log) = (engine(&sim), Log::new(&sim));
-        let columns = vec![Scripted::cell("a", &[], &log), Scripted::batch("b", &["a"], &log)];
+        let columns = vec![ScriptedColumn::cell("a", &[], &log), ScriptedColumn::batch("b", &["a"], &log)];
         let build = dataset(&engine, columns).preview(20).unwrap();
         let cut = engine.clock().sleep_until(engine.clock().now() + ms(polls));
         sim.block_on(async {

@@ -11,7 +11,7 @@ use anabranch_testkit::Sim;
 use expect_test::expect;
 
 use crate::kit::{ms, scratch};
-use crate::resume::{Case, Counting, echo};
+use crate::resume::{Case, CountingModel, echo};
 
 const TWO: &str = "
 prices: {m: {input: 100, output: 1000}}
@@ -76,7 +76,7 @@ columns:
     prompt: 'A {{ n }}'
     output_format: {type: object, properties: {x: {type: integer}}, required: [x]}
 ";
-    let model = Counting::new(|request| {
+    let model = CountingModel::new(|request| {
         Ok(if request.attempt < 2 { "no".to_owned() } else { "{\"x\": 1}".to_owned() })
     });
     let case = Case::new("spend_corrections", config, model);
@@ -162,7 +162,7 @@ columns:
     prompt: 'A {{ n }}'
     output_format: {type: object, properties: {x: {type: integer}}, required: [x]}
 ";
-    let model = Counting::new(|request| {
+    let model = CountingModel::new(|request| {
         Ok(if request.attempt < 2 { "no".to_owned() } else { "{\"x\": 1}".to_owned() })
     });
     let case = Case::new("spend_conversations", config, model);
@@ -221,7 +221,7 @@ fn a_cap_below_the_first_calls_is_exceeded_by_those_only() {
 #[test]
 fn calls_that_fail_cost_nothing() {
     let tries = Arc::new(AtomicU32::new(0));
-    let model = Counting::new(move |_| match tries.fetch_add(1, Relaxed) % 2 {
+    let model = CountingModel::new(move |_| match tries.fetch_add(1, Relaxed) % 2 {
         0 => Err(Error::Server { endpoint: "test".into(), status: 503, message: "down".to_owned() }),
         _ => Ok("fine".to_owned()),
     });
@@ -277,7 +277,7 @@ fn a_deadline_ends_a_run_and_not_the_build() {
     let log = crate::kit::Log::new(&sim);
     let run = |rows: u64, deadline: Option<Duration>| {
         let engine = crate::kit::engine(&sim);
-        let column = crate::kit::Scripted::cell("a", &[], &log).takes(|_| ms(700));
+        let column = crate::kit::ScriptedColumn::cell("a", &[], &log).takes(|_| ms(700));
         let mut dataset = crate::kit::dataset(&engine, vec![column]);
         dataset.run_options().max_in_flight_tasks = 2;
         dataset.run_options().buffer_size = 4;

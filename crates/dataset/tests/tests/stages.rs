@@ -5,11 +5,11 @@ use anabranch_dataset::{BuildReport, StopReason};
 use anabranch_value::Value;
 use expect_test::expect;
 
-use crate::resume::{Case, Counting, echo};
+use crate::resume::{Case, CountingModel, echo};
 
 /// A score between 0 and 9 for each row, by the column `A`; everything else is echoed.
-fn scores() -> Counting {
-    Counting::new(|request| {
+fn scores() -> CountingModel {
+    CountingModel::new(|request| {
         let prompt = &request.messages.last().unwrap().text;
         Ok(match prompt.split_once(' ') {
             Some(("A", _)) => score(request.sample).to_string(),
@@ -132,8 +132,8 @@ stages:
 ";
 
 /// As many questions as the row's number modulo 3 says, of which those of several rows are the same.
-fn questions() -> Counting {
-    Counting::new(|request| {
+fn questions() -> CountingModel {
+    CountingModel::new(|request| {
         let prompt = &request.messages.last().unwrap().text;
         Ok(match prompt.split(' ').next() {
             Some("Topic") => format!("t{}", request.sample),
@@ -258,7 +258,7 @@ stages:
       - {name: b, column_type: llm-structured, model_alias: m, prompt: 'B {{ a }}', output_format: {type: integer}}
 ";
     // In the first round, row 3 and the item 0 of row 5 do not fit.
-    let model = Counting::new(|request| {
+    let model = CountingModel::new(|request| {
         let is_bad = request.attempt == 0 && (request.sample == 3 || request.sample == child_id(5, 0));
         let is_first = request.messages.last().unwrap().text.starts_with('A');
         Ok(match (is_bad, is_first) {

@@ -210,12 +210,12 @@ async fn a_program_that_fails_or_hangs_costs_its_batch_only() {
 
 /// Replies from a list, and the bodies that were posted.
 #[derive(Default)]
-struct Scripted {
+struct ScriptedPost {
     replies: Mutex<Vec<Option<Result<PostReply, PostError>>>>,
     posted: Mutex<Vec<String>>,
 }
 
-impl Post for Scripted {
+impl Post for ScriptedPost {
     fn post(&self, _: &str, body: String) -> BoxFuture<PostReply, PostError> {
         self.posted.lock().unwrap().push(body);
         let mut replies = self.replies.lock().unwrap();
@@ -249,7 +249,7 @@ async fn check_remote(
     replies: Vec<Option<Result<PostReply, PostError>>>,
     expect: Expect,
 ) {
-    let post = Arc::new(Scripted { replies: Mutex::new(replies), ..Scripted::default() });
+    let post = Arc::new(ScriptedPost { replies: Mutex::new(replies), ..ScriptedPost::default() });
     let clock = JumpClock::new();
     let services = Services {
         tools: Tools::none(),

@@ -1,4 +1,4 @@
-//! Where the boxes of a diagram are, and the curves between them.
+//! The layout of a diagram: its boxes, and the curves between them.
 
 use super::{Diagram, Node};
 
@@ -10,7 +10,7 @@ const TOP: usize = 92;
 /// The width of a character, in tenths of a pixel: a little more than in any of the fonts.
 pub(super) const CHARACTER: usize = 73;
 
-/// Where a box is.
+/// The place of a box.
 pub(super) struct Place {
     pub(super) x: usize,
     pub(super) y: usize,

@@ -15,7 +15,7 @@ mod html;
 mod layout;
 mod svg;
 
-/// A graph to be drawn.
+/// A graph to draw.
 #[derive(Clone, Debug, Default)]
 pub struct Diagram {
     /// Its title.
@@ -104,7 +104,7 @@ pub enum Sign {
     DashedLine,
 }
 
-/// A table below the picture of a page: a head, and rows of as many cells.
+/// A table below the picture of a page: a header, and rows with the same number of cells.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// The names of the columns.
@@ -114,12 +114,12 @@ pub struct Table {
 }
 
 impl Diagram {
-    /// As a picture.
+    /// The diagram as an SVG image.
     pub fn svg(&self) -> String {
         svg::write(self)
     }
 
-    /// As a page without references to others: the picture, and a table below it.
+    /// The diagram as a self-contained HTML page: the picture, and a table below it.
     pub fn html(&self, table: &Table) -> String {
         html::write(self, table)
     }

@@ -1,4 +1,4 @@
-//! Why a flow, or one of its nodes, has no result.
+//! The errors of flows and their nodes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::graph::NodeId;
 use crate::run::Stopped;
 use crate::workload::{BoxError, Failure};
 
-/// Why a flow, or one of its nodes, has no result.
+/// The reason why a flow, or one of its nodes, has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A node failed.
@@ -63,7 +63,7 @@ pub enum Error {
         /// The name of the node that reads.
         node: Cow<'static, str>,
     },
-    /// Results were asked for a handle of another flow.
+    /// Results were requested for a handle of another flow.
     #[error("handle {node} belongs to another flow; use the handles that this flow gave")]
     OtherResults {
         /// The number of the handle's node in its own flow.

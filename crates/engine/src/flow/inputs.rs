@@ -9,12 +9,12 @@ use super::work::{Value, Values};
 use super::{Error, Flow, Name};
 use crate::graph::{Edge, NodeId};
 
-/// What a node can read: `()`, a [`Handle`], an [`optional`] one, or a tuple, `Vec`, array or slice of inputs.
+/// The inputs of a node: `()`, a [`Handle`], an [`optional`] one, or a tuple, `Vec`, array or slice of inputs.
 pub trait Inputs {
-    /// What the node's closure gets.
+    /// The type that the node's closure receives.
     type Values: Send + 'static;
     #[doc(hidden)]
-    type Reader: Read<Values = Self::Values>;
+    type Reader: InputReader<Values = Self::Values>;
     #[doc(hidden)]
     fn attach(self, uses: &mut Uses<'_>) -> Self::Reader;
 }
@@ -58,14 +58,14 @@ pub struct Uses<'f> {
 }
 
 /// Reads the values of inputs when their node starts.
-pub trait Read: Send + 'static {
+pub trait InputReader: Send + 'static {
     /// The values that the node's closure gets.
     type Values;
     /// Takes or clones them.
     fn read(&mut self, values: &mut Values) -> Self::Values;
 }
 
-/// Reads one value, if it is there.
+/// Reads one value, if it exists.
 pub trait ReadOne: Send + 'static {
     /// The value that the node's closure gets.
     type Value;
@@ -80,13 +80,13 @@ pub struct TakeValue<T>(NodeId, PhantomData<fn() -> T>);
 pub struct CloneValue<T>(NodeId, PhantomData<fn() -> T>);
 
 /// Reads a value that must be there.
-pub struct Required<R>(R);
+pub struct RequiredValue<R>(R);
 
 /// Reads a value that may be missing.
 pub struct Maybe<R>(R);
 
 impl Flow {
-    /// Whether a handle is one of this flow's; otherwise the mistake is noted.
+    /// Whether a handle belongs to this flow. If not, the mistake is recorded.
     pub(super) fn owns<T>(&mut self, node: &Node<T>, reader: &Name) -> bool {
         let owns = Arc::ptr_eq(&self.identity, &node.flow);
         if !owns {
@@ -136,10 +136,10 @@ fn clone<T: Clone + Send + 'static>(value: &dyn Any) -> Value {
 
 impl<H: Handle> Inputs for H {
     type Values = H::Value;
-    type Reader = Required<H::Reader>;
+    type Reader = RequiredValue<H::Reader>;
 
     fn attach(self, uses: &mut Uses<'_>) -> Self::Reader {
-        Required(self.attach_as(Edge::Needs, uses))
+        RequiredValue(self.attach_as(Edge::Needs, uses))
     }
 }
 
@@ -210,7 +210,7 @@ impl<T: Clone + 'static> ReadOne for CloneValue<T> {
     }
 }
 
-impl<R: ReadOne> Read for Required<R> {
+impl<R: ReadOne> InputReader for RequiredValue<R> {
     type Values = R::Value;
 
     fn read(&mut self, values: &mut Values) -> R::Value {
@@ -218,7 +218,7 @@ impl<R: ReadOne> Read for Required<R> {
     }
 }
 
-impl<R: ReadOne> Read for Maybe<R> {
+impl<R: ReadOne> InputReader for Maybe<R> {
     type Values = Option<R::Value>;
 
     fn read(&mut self, values: &mut Values) -> Option<R::Value> {
@@ -226,7 +226,7 @@ impl<R: ReadOne> Read for Maybe<R> {
     }
 }
 
-impl<R: Read> Read for Vec<R> {
+impl<R: InputReader> InputReader for Vec<R> {
     type Values = Vec<R::Values>;
 
     fn read(&mut self, values: &mut Values) -> Self::Values {
@@ -234,7 +234,7 @@ impl<R: Read> Read for Vec<R> {
     }
 }
 
-impl<R: Read, const N: usize> Read for [R; N] {
+impl<R: InputReader, const N: usize> InputReader for [R; N] {
     type Values = [R::Values; N];
 
     fn read(&mut self, values: &mut Values) -> Self::Values {
@@ -256,7 +256,7 @@ macro_rules! tuples {
         }
 
         #[allow(non_snake_case, clippy::unused_unit, reason = "a macro for tuples of every length")]
-        impl<$($input: Read),*> Read for ($($input,)*) {
+        impl<$($input: InputReader),*> InputReader for ($($input,)*) {
             type Values = ($($input::Values,)*);
 
             fn read(&mut self, _values: &mut Values) -> Self::Values {

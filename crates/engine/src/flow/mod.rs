@@ -65,7 +65,7 @@ use crate::options::Options;
 use crate::policy::{Policies, Policy, SerialKey};
 pub use error::Error;
 pub use inputs::{Handle, Inputs, Optional, optional};
-pub use node::{Node, NodeBuilder, Once, Retried};
+pub use node::{Node, NodeBuilder, Once, RetriedNode};
 pub use results::Results;
 use trace::Recorder;
 pub use trace::Trace;
@@ -79,9 +79,9 @@ pub struct Flow {
     policies: Vec<Policy>,
     edges: Vec<(NodeId, NodeId, Edge)>,
     work: Work,
-    /// What [`NodeBuilder::serial`] named; the position is the key.
+    /// The names from [`NodeBuilder::serial`]; the position is the key.
     serials: Vec<Name>,
-    /// The first mistake that was made with the flow. It is reported when the flow is run.
+    /// The first mistake in building the flow. It is reported when the flow is run.
     mistake: Option<Error>,
     trace: Option<Trace>,
     identity: Identity,
@@ -89,7 +89,7 @@ pub struct Flow {
 
 type Name = Cow<'static, str>;
 
-/// Which flow a handle belongs to: the same allocation.
+/// Identifies the flow of a handle, by its allocation.
 type Identity = Arc<()>;
 
 impl Flow {
@@ -109,8 +109,8 @@ impl Flow {
         }
     }
 
-    /// The flow must have ended this long after it started; otherwise it ends with [`Error::Deadline`]. Nodes with a
-    /// fallback give way to it a little earlier, so that the nodes behind them have time left.
+    /// The flow must end within this time after its start; otherwise it ends with [`Error::Deadline`]. Nodes with a
+    /// fallback are replaced a little earlier, so that the nodes after them have time left.
     pub fn deadline(&mut self, after_start: Duration) -> &mut Flow {
         self.deadline = Some(after_start);
         self
@@ -127,7 +127,7 @@ impl Flow {
         &mut self.options
     }
 
-    /// Records the run. The timeline is in the returned handle when the flow has ended, in whatever way.
+    /// Records the run. The returned handle has the timeline once the flow has ended, whether or not it succeeded.
     pub fn trace(&mut self) -> Trace {
         self.trace.get_or_insert_with(Trace::default).clone()
     }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::inputs::{Inputs, Read, Uses};
+use super::inputs::{InputReader, Inputs, Uses};
 use super::work::{StartNode, Substitute, Value, future_step, job_step};
 use super::{Flow, Identity, Name};
 use crate::check::Check;
@@ -48,7 +48,7 @@ pub struct NodeBuilder<'f, T, Tries = Once> {
 pub enum Once {}
 
 /// A node that may be started again: its closure and its inputs are cloned for each try.
-pub enum Retried {}
+pub enum RetriedNode {}
 
 impl<'f, T: Send + 'static> NodeBuilder<'f, T> {
     pub(super) fn new(flow: &'f mut Flow, name: Name) -> NodeBuilder<'f, T> {
@@ -65,7 +65,7 @@ impl<'f, T: Send + 'static> NodeBuilder<'f, T> {
 
     /// Tries the node again when it fails. Every error is tried again, unless it is a
     /// [`ClassifiedError`](crate::retry::ClassifiedError) that says otherwise.
-    pub fn retry(mut self, retry: Retry) -> NodeBuilder<'f, T, Retried> {
+    pub fn retry(mut self, retry: Retry) -> NodeBuilder<'f, T, RetriedNode> {
         self.policy.retry = Some(retry);
         let NodeBuilder { flow, name, policy, cost, substitute, after, .. } = self;
         NodeBuilder { flow, name, policy, cost, substitute, after, types: PhantomData }
@@ -87,8 +87,8 @@ impl<'f, T: Send + 'static> NodeBuilder<'f, T> {
         })
     }
 
-    /// A node that uses CPU time or blocks. `work` gets the values of `inputs`; long work asks the [`Check`] between
-    /// chunks whether to stop. It runs on the CPU pool unless [`cost`](Self::cost) or [`step`](Self::step) say otherwise.
+    /// A node that uses CPU time or blocks. `work` gets the values of `inputs`. Long work polls the [`Check`] between
+    /// chunks. It runs on the CPU pool unless [`cost`](Self::cost) or [`step`](Self::step) say otherwise.
     pub fn job<I, F>(self, inputs: I, work: F) -> Node<T>
     where
         I: Inputs,
@@ -105,8 +105,8 @@ impl<'f, T: Send + 'static> NodeBuilder<'f, T> {
     }
 }
 
-impl<T: Send + 'static> NodeBuilder<'_, T, Retried> {
-    /// As [`NodeBuilder::future`]; the closure and the values of its inputs must be `Clone`.
+impl<T: Send + 'static> NodeBuilder<'_, T, RetriedNode> {
+    /// Like [`NodeBuilder::future`], but the closure and the values of its inputs must be `Clone`.
     pub fn future<I, F, R>(self, inputs: I, work: F) -> Node<T>
     where
         I: Inputs<Values: Clone>,
@@ -122,7 +122,7 @@ impl<T: Send + 'static> NodeBuilder<'_, T, Retried> {
         })
     }
 
-    /// As [`NodeBuilder::job`]; the closure and the values of its inputs must be `Clone`.
+    /// Like [`NodeBuilder::job`], but the closure and the values of its inputs must be `Clone`.
     pub fn job<I, F>(self, inputs: I, work: F) -> Node<T>
     where
         I: Inputs<Values: Clone>,
@@ -169,7 +169,8 @@ impl<T: Send + 'static, Tries> NodeBuilder<'_, T, Tries> {
         self.fallback_with(move |_| value)
     }
 
-    /// As [`fallback`](Self::fallback), with the value computed from the failure. It is computed on the run's own task.
+    /// Like [`fallback`](Self::fallback), with the value computed from the failure. It is computed on the run's own
+    /// task.
     pub fn fallback_with(mut self, value: impl FnOnce(&Failure<BoxError>) -> T + Send + 'static) -> Self {
         self.policy.on_error = OnError::Fallback;
         self.substitute = Some(Box::new(move |failure| Box::new(value(failure)) as Value));
@@ -197,7 +198,7 @@ impl<T: Send + 'static, Tries> NodeBuilder<'_, T, Tries> {
         self
     }
 
-    /// Where the node runs: for example as a task of its own, or a job on the blocking pool. Default:
+    /// The place where the node runs: for example as a separate task, or as a job on the blocking pool. Default:
     /// [`StepKind::Auto`].
     pub fn step(mut self, step: StepKind) -> Self {
         self.policy.step = step;

@@ -21,7 +21,7 @@ impl Results {
         Results { report, values, names, flow }
     }
 
-    /// How many nodes finished, failed, were dropped and fell back.
+    /// The numbers of nodes that finished, failed, were dropped and fell back.
     pub fn report(&self) -> Report {
         self.report
     }
@@ -32,7 +32,7 @@ impl Results {
         self.values.get(node.id).ok_or_else(|| self.missing(node.id))
     }
 
-    /// As [`get`](Self::get), with the value handed over.
+    /// Like [`get`](Self::get), but takes the value out.
     #[allow(clippy::needless_pass_by_value, reason = "without its value the handle is of no use")]
     pub fn take<T: 'static>(&mut self, node: Node<T>) -> Result<T, Error> {
         self.check(&node)?;

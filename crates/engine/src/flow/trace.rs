@@ -12,10 +12,10 @@ use crate::timeline::Timeline;
 /// The recorded timeline of a flow; see [`Flow::trace`](super::Flow::trace). `None` is returned until the flow has ended.
 #[derive(Clone, Default)]
 pub struct Trace {
-    recorded: Arc<Mutex<Option<Recorded>>>,
+    recorded: Arc<Mutex<Option<RecordedTimeline>>>,
 }
 
-struct Recorded {
+struct RecordedTimeline {
     timeline: Timeline,
     names: Arc<[Name]>,
     label: Name,
@@ -42,7 +42,7 @@ impl Trace {
         self.with(|recorded, _| look(&recorded.timeline))
     }
 
-    fn with<R>(&self, look: impl FnOnce(&Recorded, &dyn Fn(NodeId) -> String) -> R) -> Option<R> {
+    fn with<R>(&self, look: impl FnOnce(&RecordedTimeline, &dyn Fn(NodeId) -> String) -> R) -> Option<R> {
         let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         let recorded = recorded.as_ref()?;
         Some(look(recorded, &|node| recorded.names[node.index()].to_string()))
@@ -91,7 +91,8 @@ impl Drop for Recorder<'_> {
         let Some(run) = self.run else { return };
         self.hear(run);
         if let Ok(timeline) = Timeline::new(run, self.dag, &self.heard) {
-            let recorded = Recorded { timeline, names: Arc::clone(self.names), label: self.label.clone() };
+            let recorded =
+                RecordedTimeline { timeline, names: Arc::clone(self.names), label: self.label.clone() };
             *self.trace.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(recorded);
         }
     }

@@ -17,7 +17,7 @@ pub(super) type Substitute = Box<dyn FnOnce(&Failure<BoxError>) -> Value + Send>
 
 #[derive(Default)]
 pub(super) struct Work {
-    /// `None` once the node has ended: what its closure holds is freed.
+    /// `None` once the node has ended, so that its closure's data is freed.
     starts: Vec<Option<StartNode>>,
     substitutes: Vec<Option<Substitute>>,
     pub(super) values: Values,
@@ -115,8 +115,8 @@ impl Values {
         self.slots[node.index()].clone = Some(clone);
     }
 
-    /// The value for the reader whose handle was moved. Where others read it by reference, they may be yet to start, so
-    /// it gets a clone as they do.
+    /// The value for the reader whose handle was moved. If other nodes read it by reference, they may start later, so
+    /// this reader gets a clone like them.
     pub(super) fn take<T: 'static>(&mut self, node: NodeId) -> Option<T> {
         let slot = &mut self.slots[node.index()];
         let value = match slot.clone {

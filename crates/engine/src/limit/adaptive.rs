@@ -30,7 +30,7 @@ pub struct Call {
     pub in_flight: u32,
 }
 
-/// How a call ended, as far as it says something about the backend's load.
+/// The outcome of a call, for estimating the backend's load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
     /// The backend answered.
@@ -56,7 +56,7 @@ pub struct LimitChange {
     pub reason: ChangeReason,
 }
 
-/// Why a limit changed.
+/// The reason why a limit changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeReason {
     /// A call was answered.
@@ -69,7 +69,7 @@ pub enum ChangeReason {
     Slow,
 }
 
-/// The knowledge of an adaptive limit, to be stored and loaded after a restart.
+/// The knowledge of an adaptive limit, for storing it and loading it after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearnedLimit {
     /// The limit.
@@ -110,7 +110,7 @@ pub struct Adaptive {
     backing_off: Option<(u32, MeanLatency)>,
 }
 
-/// How sure it is that calls do not queue in the backend at `probe_base`.
+/// The certainty that calls do not queue in the backend at `probe_base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trust {
     Untested,
@@ -123,7 +123,7 @@ enum Trust {
 const MAX_SLOWDOWN: f64 = 2.0;
 /// Growth up to this factor may continue while its effect is within chance.
 const MAX_UNJUDGED_GROWTH: f64 = 1.5;
-/// After this many failed probes the baseline is tested again, so that no wrong judgement lasts for ever.
+/// After this many failed probes the baseline is tested again, so that no wrong judgement lasts forever.
 const PROBES_PER_RETEST: u32 = 32;
 /// A backend with more than one timeout per this many answered calls counts as overloaded.
 const SUCCESSES_PER_TIMEOUT: u32 = 4;
@@ -156,7 +156,7 @@ impl Adaptive {
         self.limit
     }
 
-    /// The knowledge so far, to be stored.
+    /// The knowledge so far, for storing it.
     pub fn save(&self) -> LearnedLimit {
         let latency = self.baseline_latency.map(|baseline| baseline.latency());
         LearnedLimit { limit: self.limit, ceiling: self.ceiling.level(), latency }
@@ -212,8 +212,8 @@ impl Adaptive {
         Some(LimitChange { from, to: self.limit, reason: ChangeReason::Success })
     }
 
-    /// Whether a call that was given up took so long that the backend must be slow. A shorter one only had an impatient
-    /// caller.
+    /// Whether a call was given up after such a long time that the backend must be slow. A shorter one only had an
+    /// impatient caller.
     fn is_overdue(&self, now: Instant, call: Call) -> bool {
         let took = now.saturating_duration_since(call.began).as_secs_f64();
         self.recent_latency.is_none_or(|recent| took >= MAX_SLOWDOWN * recent)

@@ -29,7 +29,7 @@ impl Allowance {
     }
 }
 
-/// How many calls may be in flight at the same time.
+/// The maximum number of calls in flight at the same time.
 #[derive(Clone, Copy, Debug)]
 pub enum Concurrency {
     /// At most this many.

@@ -11,11 +11,11 @@ pub struct Bounds {
     pub max: u32,
     /// The first value of the limit. Default: 8.
     pub start: u32,
-    /// How the limit grows until a call is refused, times out or slows down. Default: [`Ramp::Double`].
+    /// The growth of the limit until a call is refused, times out or slows down. Default: [`Ramp::Double`].
     pub ramp: Ramp,
 }
 
-/// How a limit grows until a call is refused, times out or slows down.
+/// The growth of a limit until a call is refused, times out or slows down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ramp {
     /// It doubles per window.

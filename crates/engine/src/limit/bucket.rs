@@ -26,7 +26,7 @@ pub struct Quota {
     pub limit: Option<u64>,
     /// The amount that is left.
     pub remaining: u64,
-    /// When the whole amount will be available again.
+    /// The time at which the whole amount is available again.
     pub full_at: Option<Instant>,
 }
 
@@ -158,10 +158,10 @@ impl Bucket {
         u64::try_from(whole).unwrap_or(u64::MAX)
     }
 
-    /// Changes the rate. The amount in the bucket stays: its grains are counted anew, because their size depends on `per`.
+    /// Changes the rate. The amount in the bucket stays. Its grains are recounted, because their size depends on `per`.
     fn change_rate(&mut self, rate: Rate) {
         let (from, to) = (self.rate.per.as_nanos() as i128, rate.per.as_nanos() as i128);
-        // In two parts, so that no product is too large.
+        // In two parts, to avoid an overflow.
         let whole = (self.level / from).saturating_mul(to);
         self.level = whole.saturating_add(self.level % from * to / from);
         self.rate = rate;

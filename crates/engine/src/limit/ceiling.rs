@@ -4,14 +4,14 @@ use super::bounds::Ramp;
 
 /// The lowest number of calls in flight that is known to be too many.
 ///
-/// A limit returns to just below it at once. It goes past it only after a delay, by one call; while such probes
+/// A limit returns to just below it immediately. It goes past it only after a delay, by one call; while such probes
 /// succeed, the backend has grown, and their steps double.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ceiling {
     level: Option<u32>,
     ramp: Ramp,
     step: u32,
-    /// How often in a row about the same level was found, up to [`MAX_CONFIRMED`].
+    /// The number of times in a row that about the same level was found, up to [`MAX_CONFIRMED`].
     confirmed: u32,
     /// Whether a window passed since the level was set. If not, the backend probably refuses every call.
     window_passed: bool,
@@ -23,7 +23,7 @@ pub(super) enum NextTarget {
     Stay,
     /// Back to a limit that worked before.
     Return(u32),
-    /// To a limit that was not tried yet, or that was too much.
+    /// To a limit that was not tried yet, or that was too high.
     Probe(u32),
 }
 

@@ -23,11 +23,11 @@ pub(super) struct Entry {
     pub(super) waiting: BTreeMap<u64, WaitingRun>,
     /// Of a limit without parent: itself and its descendants that have waiting runs, in the order they are served.
     pub(super) turns: VecDeque<u32>,
-    /// The run that was last asked to look again, by its arrival, and the time it was given.
+    /// The run that was last asked to look again, by its arrival, and the time that it was asked for.
     pub(super) asked_to_look: Option<(u64, Instant)>,
 }
 
-/// The number of calls that may be in flight, with what an adaptive limit has learned.
+/// The maximum number of calls in flight, with the knowledge of an adaptive limit.
 pub(super) enum ConcurrencyState {
     Fixed(u32),
     Adaptive(Box<Adaptive>),
@@ -40,7 +40,7 @@ pub(super) struct WaitingRun {
 }
 
 impl Entry {
-    /// Whether the time decides what it allows.
+    /// Whether its allowance changes with time.
     pub(super) fn is_timed(&self) -> bool {
         self.cooling_until.is_some()
             || self.requests.is_some()
@@ -98,7 +98,7 @@ impl Entry {
         }
     }
 
-    /// As [`feed_requests`](Self::feed_requests), for tokens. Those of the calls in flight are not known.
+    /// Like [`feed_requests`](Self::feed_requests), for tokens. The tokens of the calls in flight are unknown.
     pub(super) fn feed_tokens(&mut self, quota: Quota, now: Instant) {
         match &mut self.tokens {
             Some(bucket) => bucket.feed(now, quota),

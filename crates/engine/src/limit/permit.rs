@@ -20,7 +20,7 @@ pub(crate) struct Permit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallEnd {
     pub(crate) outcome: CallOutcome,
-    /// The pause that the backend asked for.
+    /// The pause that the backend requested.
     pub(crate) retry_after: Option<Duration>,
 }
 

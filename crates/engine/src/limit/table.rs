@@ -1,7 +1,8 @@
 //! The table of limits: grants slots and keeps the queues.
 //!
-//! The queue of a limit holds runs, not nodes. A run has one place, however many of its nodes could start, and gives the
-//! slot that it gets to the best of them. So a million ready nodes cost one place in a queue, and runs take turns.
+//! The queue of a limit holds runs, not nodes. A run has one place regardless of the number of its nodes that could
+//! start, and passes the slot that it gets to the best of them. So a million ready nodes cost one place in a queue, and
+//! runs take turns.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -24,7 +25,7 @@ pub struct Limits {
 
 struct Shared {
     clock: Arc<dyn Clock>,
-    /// When the table was made; stands for any time.
+    /// The time of the table's creation, used as an arbitrary time.
     made: Instant,
     table: Mutex<Table>,
 }
@@ -58,7 +59,7 @@ pub struct LimitStatus {
     pub in_flight: u32,
     /// Runs that wait for a slot.
     pub waiting: usize,
-    /// The end of the pause that the backend asked for.
+    /// The end of the pause that the backend requested.
     pub cooling_until: Option<Instant>,
     /// Calls that were made and have ended.
     pub calls: u64,
@@ -74,14 +75,14 @@ pub struct LimitStatus {
 pub(crate) trait SlotReceiver: Send + Sync {
     /// Receives the slot.
     fn granted(&self, permit: Permit);
-    /// Asks the receiver to call [`Limits::look`] at `at`: the limit has no slot to give before then.
+    /// Asks the receiver to call [`Limits::look`] at `at`, because the limit has no free slot before then.
     fn look_at(&self, key: LimitKey, at: Instant);
 }
 
 /// The reply to a request for a slot.
 pub(crate) enum SlotReply {
     Granted(Permit),
-    /// The receiver gets the slot later. Dropping the place gives it up.
+    /// The receiver gets the slot later. Dropping the place cancels the request.
     Queued(QueuePlace),
 }
 
@@ -205,7 +206,7 @@ impl Limits {
     /// Replaces the tokens that were counted for a call (`tokens` of its policy) by those that it used, in this limit
     /// and its parents. A limit whose tokens are overdrawn holds further calls back until they are refilled.
     ///
-    /// A report of the backend about the same call counts its tokens already, so it is taken over after this.
+    /// A report of the backend about the same call already counts its tokens, so it must be applied after this.
     pub fn used(&self, key: LimitKey, counted: u32, used: u32) {
         let now = self.shared.clock.now();
         let mut table = self.lock();

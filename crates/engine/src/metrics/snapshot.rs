@@ -44,7 +44,7 @@ pub struct Snapshot {
     pub run_times: DurationStats,
 }
 
-/// What a node waits for.
+/// The thing that a node waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitKind {
     /// A slot of a limit.

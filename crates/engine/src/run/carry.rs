@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::slots::{Hold, OnTrip};
 use super::timer::{Due, Ticket};
 use super::trip::{self, Link, MAX_LINKS, Outcome, Reply, Trip, TripRunner};
-use super::{Doing, Run};
+use super::{CurrentCall, Run};
 use crate::check::Check;
 use crate::clock::{after, earlier};
 use crate::event::{EventKind, Placement};
@@ -30,9 +30,9 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let deadline = earlier(cutoff, self.grace_until.or(self.terms.deadline));
         let own_due = earlier(timeout, cutoff);
         let at = self.log.start_time();
-        self.doing = Doing::Step(node, at);
+        self.doing = CurrentCall::Step(node, at);
         let step = self.work.step(node, Budget { now: self.slice.now, due: earlier(timeout, deadline) });
-        self.doing = Doing::Node(node);
+        self.doing = CurrentCall::Node(node);
         if let Some(permit) = &mut self.permit {
             permit.call_made = !matches!(step, Step::Drop);
         }
@@ -185,7 +185,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     pub(super) fn poll_slot(&mut self, slot: u32) {
-        self.doing = Doing::Polling(slot);
+        self.doing = CurrentCall::Polling(slot);
         if let Poll::Ready(result) = self.slots.poll_future(slot) {
             let node = self.slots.node(slot);
             self.permit = self.slots.release(slot);
@@ -196,7 +196,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// Takes the result of a trip or task. The result of work that was cancelled meanwhile is ignored.
+    /// Takes the result of a trip or task. The result of work that has been cancelled is ignored.
     pub(super) fn returned(&mut self, ticket: Ticket, outcome: Outcome<W::Value, W::Error>) {
         if self.slots.live(ticket).is_none() {
             return;
@@ -210,7 +210,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     /// Frees a slot whose work has reached link `reached`. The links before it have finished. Returns the node of
-    /// `reached`, unless that was dropped meanwhile.
+    /// `reached`, unless it has been dropped.
     fn leave_slot(&mut self, ticket: Ticket, reached: usize) -> Option<NodeId> {
         let slot = self.slots.live(ticket).expect("asked for a live slot");
         let Hold::Trip(on_trip) = &slot.hold else {

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::log::Log;
-use super::{Doing, Run, Stopped};
+use super::{CurrentCall, Run, Stopped};
 use crate::event::{EventKind, FailureReason, Placement};
 use crate::frontier::{Change, Phase};
 use crate::graph::{Graph, NodeId};
@@ -15,7 +15,7 @@ use crate::workload::{Failure, Instead, Workload};
 
 impl<G: Graph, W: Workload> Run<'_, G, W> {
     pub(super) fn finished(&mut self, node: NodeId, value: W::Value) {
-        self.doing = Doing::Node(node);
+        self.doing = CurrentCall::Node(node);
         if self.permit.is_some() {
             self.report(CallEnd::with(CallOutcome::Answered));
         }
@@ -25,7 +25,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     pub(super) fn end_finished(&mut self, node: NodeId) {
-        self.doing = Doing::Bookkeeping(node);
+        self.doing = CurrentCall::Bookkeeping(node);
         let Run { frontier, work, log, cancelled, .. } = self;
         frontier.finish(node, |change| note(change, &mut **work, log, cancelled));
         self.after_end(node);
@@ -35,7 +35,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         if self.frontier.phase(node) != Phase::InFlight {
             return;
         }
-        self.doing = Doing::Bookkeeping(node);
+        self.doing = CurrentCall::Bookkeeping(node);
         let limit = self.permit.as_ref().map(Permit::key);
         if limit.is_some() {
             self.report_failure(&failure);
@@ -63,7 +63,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// Drops the nodes that need a failed one, and lets the run go on.
+    /// Drops the nodes that need a failed one, and continues the run.
     fn isolate(&mut self, node: NodeId, failure: Failure<W::Error>) {
         self.log.now(EventKind::Failed(node, reason(&failure)));
         self.work.fail(node, failure, &mut self.drops);
@@ -78,7 +78,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     pub(super) fn drop_node(&mut self, node: NodeId) {
-        self.doing = Doing::Bookkeeping(node);
+        self.doing = CurrentCall::Bookkeeping(node);
         let Run { frontier, work, log, cancelled, .. } = self;
         frontier.drop(node, |change| note(change, &mut **work, log, cancelled));
         self.after_end(node);
@@ -108,13 +108,13 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     pub(super) fn panicked(&mut self, payload: &(dyn Any + Send)) {
         let failure = Failure::Panic(panics::message(payload));
         let node = match self.doing {
-            Doing::Bookkeeping(node) => return self.stop_with(node, failure),
-            Doing::Step(node, at) => {
+            CurrentCall::Bookkeeping(node) => return self.stop_with(node, failure),
+            CurrentCall::Step(node, at) => {
                 self.log.started(at, node, Placement::Inline);
                 node
             }
-            Doing::Node(node) => node,
-            Doing::Polling(slot) => {
+            CurrentCall::Node(node) => node,
+            CurrentCall::Polling(slot) => {
                 let node = self.slots.node(slot);
                 self.permit = self.slots.release(slot);
                 node

@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::event::{Event, EventKind, Events, Placement, RunId};
 use crate::graph::NodeId;
 
-/// Writes events. Costs one branch per event while nobody listens.
+/// Writes events. Costs one branch per event if there is no listener.
 pub(super) struct Log {
     events: Events,
     clock: Arc<dyn Clock>,
@@ -41,7 +41,7 @@ impl Log {
         self.heard
     }
 
-    /// The start time of the node that starts now, if somebody listens.
+    /// The start time of the node that starts now, if there is a listener.
     #[inline]
     pub(super) fn start_time(&mut self) -> Option<Instant> {
         if self.heard { Some(self.stamp.take().unwrap_or_else(|| self.clock.now())) } else { None }

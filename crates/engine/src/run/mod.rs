@@ -39,8 +39,8 @@ use waits::Waits;
 
 /// One execution of a graph, as a future.
 ///
-/// Dropping the run at any point cancels its work: futures are dropped, tasks are aborted, jobs are told to stop by their
-/// [`Check`](crate::Check), and results that come later are discarded.
+/// Dropping the run at any point cancels its work: futures are dropped, tasks are aborted, jobs are stopped through
+/// their [`Check`](crate::Check), and later results are discarded.
 #[must_use = "a run does nothing until it is polled"]
 pub struct Run<'a, G, W: Workload> {
     engine: &'a Engine,
@@ -53,14 +53,14 @@ pub struct Run<'a, G, W: Workload> {
     mail: Option<Arc<Mail<W::Value, W::Error>>>,
     inbox: VecDeque<Message<W::Value, W::Error>>,
     drops: Drops,
-    /// Nodes that were just dropped, each with its slot if it is in flight, whose work is still to be cancelled.
+    /// Nodes that were just dropped, each with its slot if it is in flight, whose work must still be cancelled.
     cancelled: Vec<(NodeId, Option<u32>)>,
     fell_back: u32,
     waits: Option<Box<Waits>>,
     /// The limit's slot of the current node, while it moves into or out of the run's own slots.
     permit: Option<Permit>,
     slice: Slice,
-    doing: Doing,
+    doing: CurrentCall,
     over: Option<Result<(), Stopped<W::Error>>>,
     /// The end of the grace period, once the deadline has passed.
     grace_until: Option<Instant>,
@@ -83,7 +83,7 @@ pub struct Report {
     pub fell_back: u32,
 }
 
-/// Why a run was stopped. Its work in flight has been cancelled, except with [`Stopped::Drained`].
+/// The reason why a run was stopped. Its work in flight has been cancelled, except with [`Stopped::Drained`].
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped<E> {
     /// The first failure of a node whose policy is [`OnError::FailRun`].
@@ -134,8 +134,8 @@ impl<V: Send, E: Send> StopHandle for Mail<V, E> {
 
 /// The workload code that is being called: a panic in it is charged to its node.
 #[derive(Clone, Copy)]
-enum Doing {
-    /// The node's step, with its start time if somebody listens.
+enum CurrentCall {
+    /// The node's step, with its start time if there is a listener.
     Step(NodeId, Option<Instant>),
     /// Another call for a node that has started.
     Node(NodeId),
@@ -183,7 +183,7 @@ impl<'a, G: Graph, W: Workload> Run<'a, G, W> {
             waits: None,
             permit: None,
             slice: Slice::new(now),
-            doing: Doing::Bookkeeping(NodeId(0)),
+            doing: CurrentCall::Bookkeeping(NodeId(0)),
             over: None,
             grace_until: None,
             log,

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Gives out the least item first. An item that is not less than the one before it costs constant time: a frontier gives
-/// out a million ready nodes in ascending order.
+/// Returns the least item first. An item that is not less than the previous one costs constant time, because a frontier
+/// returns a million ready nodes in ascending order.
 pub(super) struct AscendingQueue<T> {
     ascending: VecDeque<T>,
     others: BinaryHeap<Reverse<T>>,

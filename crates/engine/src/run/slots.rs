@@ -125,7 +125,7 @@ impl<W: Workload> Slots<W> {
         self.slots[slot as usize].node
     }
 
-    /// Stores a future to be polled in place, in the box and with the waker of the slot's last future.
+    /// Stores a future to poll in place, in the box and with the waker of the slot's last future.
     pub(super) fn put_future(
         &mut self,
         ticket: Ticket,

@@ -19,7 +19,7 @@ pub(super) struct Trip {
     stop: AtomicBool,
     /// The current link, and its start in nanoseconds since `base`.
     progress: AtomicU64,
-    /// The start of each link and the end of the last one, if somebody listens to the run.
+    /// The start of each link and the end of the last one, if the run has a listener.
     marks: Mutex<Vec<Instant>>,
     base: Instant,
 }
@@ -87,7 +87,7 @@ impl<V, E> TripRunner<V, E> {
         let TripRunner { trip, reply, clock, deadline, keep_marks } = self;
         let mut carried = None;
         let last = links.len() - 1;
-        // A clock read costs as much as a small job, so it is left out when nobody needs the time.
+        // A clock read costs as much as a small job, so it is left out if the time is not needed.
         let timed = keep_marks || links.iter().any(|link| link.timeout.is_some());
         for (reached, link) in links.into_iter().enumerate() {
             if trip.stop.load(Ordering::Relaxed) {
@@ -115,7 +115,7 @@ impl<V, E> TripRunner<V, E> {
     }
 }
 
-/// Runs one job. A panic and a result that comes too late become failures.
+/// Runs one job. A panic and a late result become failures.
 pub(super) fn run_job<V, E, J: Job<V, E>>(
     job: J,
     input: Option<V>,

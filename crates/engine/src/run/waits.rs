@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::queue::AscendingQueue;
 use super::timer::Due;
-use super::{Doing, Message, Run};
+use super::{CurrentCall, Message, Run};
 use crate::event::{EventKind, WaitReason};
 use crate::frontier::Phase;
 use crate::graph::{Graph, NodeId};
@@ -17,7 +17,7 @@ use crate::policy::{Policy, SerialKey};
 use crate::retry::{Jitter, MAX_REFUSALS, Severity};
 use crate::workload::{Failure, Workload};
 
-/// Created when the first node of a run has to wait.
+/// The state of waiting nodes. It is created when the first node of a run must wait.
 pub(super) struct Waits {
     /// One per limit, by the limit's number.
     limits: Vec<Queue>,
@@ -209,7 +209,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         let Some(key) = policy.limit else {
             return self.begin(node, policy);
         };
-        self.doing = Doing::Step(node, self.log.start_time());
+        self.doing = CurrentCall::Step(node, self.log.start_time());
         if !self.work.needs_limit(node) {
             return self.begin(node, policy);
         }
@@ -240,8 +240,8 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         }
     }
 
-    /// Takes a slot from a limit. A run that is full gives the slot back, and asks again when a node has ended. A run that
-    /// is drained gives it back as well.
+    /// Takes a slot from a limit. A full run returns the slot, and requests it again when a node has ended. A drained
+    /// run returns it as well.
     pub(super) fn granted(&mut self, permit: Permit) {
         let queue = self.waits().queue(permit.key());
         queue.place = None;
@@ -279,7 +279,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         self.permit = None;
     }
 
-    /// The best node that waits for `key`. Nodes that were dropped meanwhile are removed.
+    /// The best node that waits for `key`. Nodes that have been dropped are removed.
     fn best_of(&mut self, key: LimitKey) -> Option<NodeId> {
         let queue = self.waits.as_mut()?.limits.get_mut(key.index())?;
         while let Some((_, node)) = queue.nodes.peek() {
@@ -317,7 +317,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     /// Schedules a retry of a failed node, if its policy and its failure allow one.
-    /// `reported_to` is the limit that was told of the failure.
+    /// `reported_to` is the limit that the failure was reported to.
     pub(super) fn try_again(
         &mut self,
         node: NodeId,
@@ -358,7 +358,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
         true
     }
 
-    /// Fails a waiting node that has to make way for its fallback.
+    /// Fails a waiting node that must be replaced by its fallback.
     pub(super) fn expire_node(&mut self, node: NodeId) {
         if self.is_waiting(node) && !self.is_draining() {
             self.failed(node, Failure::Deadline);

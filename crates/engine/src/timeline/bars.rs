@@ -231,7 +231,7 @@ impl Canvas<'_> {
         )
     }
 
-    /// Draws a sign at the end of a node, unless it finished; `shift` pixels behind it.
+    /// Draws a sign at the end of a node, `shift` pixels to the right, unless it finished.
     fn sign(&mut self, node: NodeId, y: usize, shift: i32) -> fmt::Result {
         let track = self.timeline.track(node);
         let (class, sign) = match track.outcome {
@@ -241,7 +241,7 @@ impl Canvas<'_> {
             NodeOutcome::Dropped(_) => ("gone", "–"),
         };
         let Percent(at) = self.x(track.ended.unwrap_or(self.timeline.wall));
-        // At the right edge there is no room behind the bar.
+        // At the right edge there is no room after the bar.
         let shift = if at > 98.5 { -8 } else { shift };
         writeln!(
             self.marks,

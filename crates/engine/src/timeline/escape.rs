@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter, Write};
 pub(crate) struct Markup<'a>(pub(crate) &'a str);
 
 /// A JSON string with its quotes.
-pub(super) struct Quoted<'a>(pub(super) &'a str);
+pub(super) struct JsonString<'a>(pub(super) &'a str);
 
 impl Display for Markup<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -27,7 +27,7 @@ impl Display for Markup<'_> {
     }
 }
 
-impl Display for Quoted<'_> {
+impl Display for JsonString<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
         for c in self.0.chars() {

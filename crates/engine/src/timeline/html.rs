@@ -31,7 +31,7 @@ pub(super) fn write(timeline: &Timeline, title: &str, name: &dyn Fn(NodeId) -> S
     )
 }
 
-/// Nodes that failed, and nodes that were replaced by their fallbacks; nothing if there are none.
+/// The nodes that failed or were replaced by their fallbacks; empty if there are none.
 fn troubles(timeline: &Timeline, name: &dyn Fn(NodeId) -> String) -> Result<String, fmt::Error> {
     let nodes = (0..timeline.tracks.len() as u32).map(NodeId);
     let mut troubled: Vec<NodeId> = nodes

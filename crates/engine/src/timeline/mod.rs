@@ -38,27 +38,27 @@ pub struct Timeline {
     on_path: TimeSpent,
     all_nodes: TimeSpent,
     deadline: Option<Duration>,
-    /// By node, for those that have one.
+    /// By node; `None` for nodes without a timeout.
     timeouts: Vec<Option<Duration>>,
 }
 
 /// The times of one node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeTrack {
-    /// When its last input ended, if that is known.
+    /// The time at which its last input ended, if it is known.
     pub ready: Option<Duration>,
-    /// When its first attempt started.
+    /// The time at which its first attempt started.
     pub started: Option<Duration>,
     pub ended: Option<Duration>,
     pub attempts: u32,
-    /// Where its last attempt ran.
+    /// The place of its last attempt.
     pub place: Option<Placement>,
     pub outcome: NodeOutcome,
     /// The time from the start of the run to the end of the node, by category.
     pub spent: TimeSpent,
 }
 
-/// How a node ended.
+/// The outcome of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeOutcome {
     /// It finished.
@@ -67,7 +67,7 @@ pub enum NodeOutcome {
     FellBack(FailureReason),
     /// It failed.
     Failed(FailureReason),
-    /// It was dropped because of this input, or because the workload asked for it.
+    /// It was dropped because of this input, or at the request of the workload.
     Dropped(Option<NodeId>),
     /// It had not ended when the run, or the recording of its events, ended.
     Open,
@@ -75,7 +75,7 @@ pub enum NodeOutcome {
     NotStarted,
 }
 
-/// Why a timeline cannot be built.
+/// The reason why a timeline cannot be built.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// There is no event of the run.
@@ -133,7 +133,7 @@ impl Timeline {
         self.run
     }
 
-    /// How the run ended; `None` if it has not, or if that event was lost.
+    /// The end of the run; `None` if it has not ended, or if that event was lost.
     pub fn ending(&self) -> Option<RunEnding> {
         self.ending
     }
@@ -187,7 +187,7 @@ impl Timeline {
         &self.tracks[node.index()]
     }
 
-    /// When the timeout of a node passes, if it has one and started.
+    /// The time at which a node's timeout passes, if it has one and started.
     fn times_out(&self, node: NodeId) -> Option<Duration> {
         Some(self.track(node).started? + self.timeouts.get(node.index()).copied().flatten()?)
     }
@@ -200,7 +200,7 @@ impl Timeline {
 }
 
 impl NodeOutcome {
-    /// The outcome in words; `name` gives the names of nodes.
+    /// Describes the outcome. `name` returns the names of nodes.
     fn words(self, name: &dyn Fn(NodeId) -> String) -> String {
         match self {
             NodeOutcome::Finished => "finished".to_owned(),

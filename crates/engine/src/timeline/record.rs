@@ -11,7 +11,7 @@ use crate::graph::NodeId;
 pub struct Record {
     /// The number of the run.
     pub run: RunId,
-    /// How the run ended, if that is known.
+    /// The end of the run, if it is known.
     pub ending: Option<RunEnding>,
     /// The number of lost events.
     pub lost: u64,

@@ -37,7 +37,7 @@ pub(super) fn write(
     Ok((out, end + 20))
 }
 
-/// Where the time went, and what the signs mean; with the lowest line.
+/// A legend of the time spent and of the signs. Also returns the lowest line.
 pub(super) fn legend(
     timeline: &Timeline,
     layout: &Layout,

@@ -16,7 +16,7 @@ pub(super) const WIDTH: usize = 1270;
 pub(super) const GUTTER: usize = 250;
 pub(super) const PLOT_WIDTH: usize = 1000;
 const AXIS: usize = 22;
-/// With at most this many nodes, each node has its own lane.
+/// Up to this number of nodes, each node has its own lane.
 const MAX_ROWS: usize = 40;
 /// More bars or lanes than this cannot be distinguished and are merged.
 const MAX_BARS: usize = 2_000;
@@ -39,7 +39,7 @@ pub(super) fn write(timeline: &Timeline, title: &str, name: &dyn Fn(NodeId) -> S
     canvas.write(title, head).expect("a String takes it all")
 }
 
-/// The legend as a part of a page that can be folded; the picture has its colours.
+/// The legend as a foldable part of a page. It uses the colours of the picture.
 pub(super) fn legend(timeline: &Timeline) -> String {
     let (text, end) = summary::legend(timeline, &Layout::of(timeline), 16).expect("a String takes it all");
     let height = end + 8;

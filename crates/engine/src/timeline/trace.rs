@@ -6,7 +6,7 @@
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
-use super::escape::Quoted;
+use super::escape::JsonString;
 use super::lanes::{Bar, Lanes};
 use super::scale::nanos;
 use super::{Category, Timeline};
@@ -59,7 +59,7 @@ impl Trace<'_> {
             self.out,
             ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":{lane},\"args\":{{\"name\":{}}}}},\n\
              {{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":1,\"tid\":{lane},\"args\":{{\"sort_index\":{lane}}}}}",
-            Quoted(name)
+            JsonString(name)
         )
     }
 
@@ -98,7 +98,7 @@ impl Trace<'_> {
         write!(
             self.out,
             ",\n{{\"ph\":\"X\",\"name\":{},\"pid\":1,\"tid\":{lane},\"ts\":{},\"dur\":{}",
-            Quoted(name),
+            JsonString(name),
             Micros(from),
             Micros(to - from)
         )
@@ -107,7 +107,7 @@ impl Trace<'_> {
     fn args(&mut self, node: NodeId) -> fmt::Result {
         let track = self.timeline.track(node);
         let outcome = track.outcome.words(self.name);
-        write!(self.out, ",\"args\":{{\"node\":{},\"outcome\":{}", node.0, Quoted(&outcome))?;
+        write!(self.out, ",\"args\":{{\"node\":{},\"outcome\":{}", node.0, JsonString(&outcome))?;
         write!(self.out, ",\"attempts\":{}", track.attempts)?;
         if self.on_path[node.index()] {
             self.out.write_str(",\"critical\":true")?;
@@ -154,7 +154,7 @@ impl Trace<'_> {
                 write!(
                     self.out,
                     ",\n{{\"ph\":\"i\",\"s\":\"t\",\"name\":{},\"pid\":1,\"tid\":0,\"ts\":{}",
-                    Quoted(&(self.name)(node)),
+                    JsonString(&(self.name)(node)),
                     Micros(ended)
                 )?;
                 self.args(node)?;

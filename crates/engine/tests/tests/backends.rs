@@ -52,7 +52,7 @@ struct Calls {
     key: LimitKey,
 }
 
-type Boxed = Pin<Box<dyn Future<Output = Result<(), TooMuch>> + Send>>;
+type CallFuture = Pin<Box<dyn Future<Output = Result<(), TooMuch>> + Send>>;
 
 /// Counts a call as over when it is, however it ends.
 struct InFlight(Arc<Mutex<Backend>>);
@@ -103,13 +103,13 @@ impl Backend {
 impl Workload for Calls {
     type Value = ();
     type Error = TooMuch;
-    type Future = Boxed;
+    type Future = CallFuture;
     type Job = fn(Option<()>, &Check<'_>) -> Result<(), TooMuch>;
 
     fn step(&mut self, _: NodeId, _: Budget) -> Step<Self> {
         let (clock, backend) = (Arc::clone(&self.clock), Arc::clone(&self.backend));
         let limit = self.limits.status(self.key).limit;
-        let future: Boxed = Box::pin(async move {
+        let future: CallFuture = Box::pin(async move {
             let taken = backend.lock().unwrap().take(clock.now(), limit);
             let _in_flight = InFlight(Arc::clone(&backend));
             let pause = *taken.as_ref().unwrap_or(&Duration::from_millis(20));

@@ -9,7 +9,7 @@ use anabranch_engine::{Config, Engine, Options, Report, Stopped};
 use anabranch_testkit::Sim;
 use expect_test::expect;
 
-use crate::script::{Broken, Player, Script};
+use crate::script::{Player, Script, ScriptError};
 
 /// Polls both until both are done.
 pub(crate) async fn both<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
@@ -36,11 +36,11 @@ fn poll_into<F: Future>(
     }
 }
 
-fn drain_beside(script: &str, grace_ms: u64) -> (Result<Report, Stopped<Broken>>, DrainReport, u128) {
+fn drain_beside(script: &str, grace_ms: u64) -> (Result<Report, Stopped<ScriptError>>, DrainReport, u128) {
     drain_within(script, Duration::from_millis(grace_ms))
 }
 
-fn drain_within(script: &str, grace: Duration) -> (Result<Report, Stopped<Broken>>, DrainReport, u128) {
+fn drain_within(script: &str, grace: Duration) -> (Result<Report, Stopped<ScriptError>>, DrainReport, u128) {
     let script = Script::parse(script);
     let sim = Sim::new(1);
     let engine = sim.engine(&Config::default());

@@ -59,20 +59,20 @@ fn inputs_keep_their_types() {
 }
 
 /// Counts its clones.
-struct Counted(Arc<AtomicUsize>);
+struct CloneCounter(Arc<AtomicUsize>);
 
-impl Clone for Counted {
-    fn clone(&self) -> Counted {
+impl Clone for CloneCounter {
+    fn clone(&self) -> CloneCounter {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Counted(Arc::clone(&self.0))
+        CloneCounter(Arc::clone(&self.0))
     }
 }
 
 #[test]
 fn a_moved_handle_moves_the_value_and_a_borrowed_one_clones_it() {
-    let clones = |read: fn(&mut Flow, anabranch_engine::flow::Node<Counted>)| {
+    let clones = |read: fn(&mut Flow, anabranch_engine::flow::Node<CloneCounter>)| {
         let (world, count, mut flow) = (World::new(), Arc::<AtomicUsize>::default(), Flow::new("clones"));
-        let value = Counted(Arc::clone(&count));
+        let value = CloneCounter(Arc::clone(&count));
         let node = flow.node("value").future((), move |()| async move { Ok(value) });
         read(&mut flow, node);
         world.run(flow).unwrap();

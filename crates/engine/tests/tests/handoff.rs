@@ -195,11 +195,11 @@ impl anabranch_engine::clock::Clock for Still {
 
 /// A thread that waits for a slot, or has gone.
 struct Asker {
-    state: shuttle::sync::Mutex<Asking>,
+    state: shuttle::sync::Mutex<AskerState>,
     thread: thread::Thread,
 }
 
-enum Asking {
+enum AskerState {
     Waiting,
     Granted(limit::Permit),
     Gone,
@@ -208,8 +208,8 @@ enum Asking {
 impl limit::SlotReceiver for Asker {
     fn granted(&self, permit: limit::Permit) {
         let mut state = self.state.lock().unwrap();
-        if matches!(*state, Asking::Waiting) {
-            *state = Asking::Granted(permit);
+        if matches!(*state, AskerState::Waiting) {
+            *state = AskerState::Granted(permit);
             drop(state);
             self.thread.unpark();
         } else {
@@ -225,11 +225,11 @@ impl limit::SlotReceiver for Asker {
 /// Asks for a slot, and gives up its place at once or waits, then holds the slot while others may run.
 fn call(limits: &limit::Limits, key: limit::LimitKey, patient: bool, running: &AtomicUsize) {
     let asker =
-        Arc::new(Asker { state: shuttle::sync::Mutex::new(Asking::Waiting), thread: thread::current() });
+        Arc::new(Asker { state: shuttle::sync::Mutex::new(AskerState::Waiting), thread: thread::current() });
     let permit = match limits.ask(key, 0, || Arc::clone(&asker) as Arc<dyn limit::SlotReceiver>) {
         limit::SlotReply::Granted(permit) => Some(permit),
         limit::SlotReply::Queued(place) if !patient => {
-            let state = std::mem::replace(&mut *asker.state.lock().unwrap(), Asking::Gone);
+            let state = std::mem::replace(&mut *asker.state.lock().unwrap(), AskerState::Gone);
             drop(place);
             drop(state);
             None
@@ -248,8 +248,8 @@ fn call(limits: &limit::Limits, key: limit::LimitKey, patient: bool, running: &A
 fn wait_for_slot(asker: &Asker, place: limit::QueuePlace) -> limit::Permit {
     loop {
         let mut state = asker.state.lock().unwrap();
-        if let Asking::Granted(_) = *state
-            && let Asking::Granted(permit) = std::mem::replace(&mut *state, Asking::Gone)
+        if let AskerState::Granted(_) = *state
+            && let AskerState::Granted(permit) = std::mem::replace(&mut *state, AskerState::Gone)
         {
             drop(state);
             drop(place);

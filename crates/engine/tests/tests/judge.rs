@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use anabranch_engine::event::{EventKind, FailureReason, Listener, ListenerItem, Placement, WaitReason};
 use anabranch_engine::{Budget, Edge, Failure, Graph, NodeId, OnError, Report, Stopped};
 
-use crate::sim::{Broken, Case};
+use crate::sim::{Case, NodeError};
 
 /// The most of a deadline that a run keeps for the nodes behind a late one.
 const LONGEST_RESERVE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Judge<'a> {
     case: &'a Case,
-    nodes: Vec<Seen>,
+    nodes: Vec<NodeCalls>,
     pub(crate) drops_asked: HashSet<NodeId>,
     first_failure: Option<NodeId>,
     /// When the run's drain began.
@@ -22,7 +22,7 @@ pub(crate) struct Judge<'a> {
 }
 
 #[derive(Clone, Default)]
-struct Seen {
+struct NodeCalls {
     stepped: u32,
     linked: bool,
     handed_on: bool,
@@ -44,7 +44,7 @@ enum Fate {
 
 impl<'a> Judge<'a> {
     pub(crate) fn new(case: &'a Case) -> Judge<'a> {
-        let nodes = vec![Seen::default(); case.dag.node_count() as usize];
+        let nodes = vec![NodeCalls::default(); case.dag.node_count() as usize];
         Judge {
             case,
             nodes,
@@ -91,20 +91,20 @@ impl<'a> Judge<'a> {
         seen.finished = true;
     }
 
-    pub(crate) fn failed(&mut self, node: NodeId, failure: &Failure<Broken>) {
+    pub(crate) fn failed(&mut self, node: NodeId, failure: &Failure<NodeError>) {
         let seen = &mut self.nodes[node.index()];
         assert!(!seen.finished && !seen.failed, "{node} ended twice");
         seen.failed = true;
         self.name_matches(node, failure);
     }
 
-    pub(crate) fn fell_back(&mut self, node: NodeId, failure: &Failure<Broken>) {
+    pub(crate) fn fell_back(&mut self, node: NodeId, failure: &Failure<NodeError>) {
         assert_eq!(self.case.policies[node.index()].on_error, OnError::Fallback);
         self.nodes[node.index()].fell_back = true;
         self.name_matches(node, failure);
     }
 
-    fn name_matches(&self, node: NodeId, failure: &Failure<Broken>) {
+    fn name_matches(&self, node: NodeId, failure: &Failure<NodeError>) {
         if let Failure::Error(error) = failure {
             assert_eq!(error.0, node, "a node is given its own error");
         }
@@ -128,7 +128,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Replays the events with a model of its own, then looks at how the run ended.
-    pub(crate) fn verdict(&mut self, result: Option<Result<Report, Stopped<Broken>>>, ended_at: Instant) {
+    pub(crate) fn verdict(&mut self, result: Option<Result<Report, Stopped<NodeError>>>, ended_at: Instant) {
         let fates = self.replay();
         if let Some(deadline) = self.case.options.deadline {
             assert!(ended_at <= deadline, "ended {:?} past the deadline", ended_at - deadline);

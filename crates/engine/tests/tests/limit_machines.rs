@@ -11,7 +11,7 @@ use anabranch_engine::limit::{
 };
 use expect_test::{Expect, expect};
 
-use world::{Arrival, Ended, Spread, least_limit, mean_limit, play, refused_share, timeouts};
+use world::{Arrival, FinishedCall, Spread, least_limit, mean_limit, play, refused_share, timeouts};
 
 const SEEDS: std::ops::Range<u64> = 0..32;
 
@@ -39,7 +39,7 @@ fn with_ceiling(
     calls: usize,
     (service, refusal, spread): (Duration, Duration, Spread),
     ceiling: &dyn Fn(Duration) -> u32,
-) -> Vec<Ended> {
+) -> Vec<FinishedCall> {
     play(limit, seed, calls, &mut |rng, Arrival { at, served }| match served < ceiling(at) {
         true => (CallOutcome::Answered, service.mul_f64(spread.draw(rng))),
         false => (CallOutcome::Refused, refusal),
@@ -130,7 +130,7 @@ fn with_knee(
     calls: usize,
     knee: &Knee<'_>,
     from: Duration,
-) -> (Vec<Ended>, f64) {
+) -> (Vec<FinishedCall>, f64) {
     let mut servers = vec![Duration::ZERO; (knee.at)(Duration::ZERO) as usize];
     let mut work: Vec<(Duration, f64)> = Vec::new();
     let ended = play(limit, seed, calls, &mut |rng, Arrival { at, served }| {

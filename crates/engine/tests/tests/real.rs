@@ -332,11 +332,11 @@ fn runs_can_move_between_threads_and_share_an_engine() {
 }
 
 /// Two linked jobs; the second never looks up and is over its own timeout long before it ends.
-struct Linked {
+struct LinkedJobs {
     second: Option<BoxedJob>,
 }
 
-impl Workload for Linked {
+impl Workload for LinkedJobs {
     type Value = u64;
     type Error = String;
     type Future = BoxedFuture;
@@ -364,7 +364,7 @@ fn linked(engine: &Engine, timeouts: [Option<Duration>; 2]) -> String {
     });
     let policies = timeouts.map(|timeout| Policy { timeout, ..Policy::default() });
     let policies = Policies::repeating(policies.into());
-    let mut work = Linked { second: Some(second) };
+    let mut work = LinkedJobs { second: Some(second) };
     let began = Instant::now();
     let ended = runtime().block_on(engine.run(&dag, &policies, &mut work, &Options::default()).unwrap());
     assert!(began.elapsed() < SOON);
@@ -440,8 +440,8 @@ fn what_is_left_to_do_in_place_is_done_after_a_deadline_noticed_late() {
 
 #[test]
 fn work_thrown_away_by_a_closed_pool_is_that_nodes_failure() {
-    struct Closed;
-    impl Pool for Closed {
+    struct ClosedPool;
+    impl Pool for ClosedPool {
         fn submit(&self, task: Task) {
             drop(task);
         }
@@ -449,9 +449,9 @@ fn work_thrown_away_by_a_closed_pool_is_that_nodes_failure() {
     let seams = Seams {
         clock: Arc::new(SystemClock),
         tasks: Arc::new(TokioTasks),
-        latency: Arc::new(Closed),
-        batch: Arc::new(Closed),
-        blocking: Arc::new(Closed),
+        latency: Arc::new(ClosedPool),
+        batch: Arc::new(ClosedPool),
+        blocking: Arc::new(ClosedPool),
     };
     let engine = Engine::with_seams(seams, &Config::default());
     let dag = Dag::new(2, &[(NodeId(0), NodeId(1), Edge::Needs)]).unwrap();

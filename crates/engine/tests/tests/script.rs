@@ -48,30 +48,30 @@ struct Act {
 
 /// How a scripted node fails.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Broken {
+pub(crate) enum ScriptError {
     Permanent,
     Flaky,
     Throttled(Duration),
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for ScriptError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Broken::Permanent => "broke",
-            Broken::Flaky => "flaked",
-            Broken::Throttled(_) => "throttled",
+            ScriptError::Permanent => "broke",
+            ScriptError::Flaky => "flaked",
+            ScriptError::Throttled(_) => "throttled",
         })
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for ScriptError {}
 
-impl Classified for Broken {
+impl Classified for ScriptError {
     fn severity(&self) -> Severity {
         match self {
-            Broken::Permanent => Severity::Permanent,
-            Broken::Flaky => Severity::Transient,
-            Broken::Throttled(pause) => Severity::Throttled { retry_after: Some(*pause) },
+            ScriptError::Permanent => Severity::Permanent,
+            ScriptError::Flaky => Severity::Transient,
+            ScriptError::Throttled(pause) => Severity::Throttled { retry_after: Some(*pause) },
         }
     }
 }
@@ -207,7 +207,7 @@ pub(crate) struct Player<'a> {
     tries: Vec<u32>,
 }
 
-type Outcome = Result<(), Broken>;
+type Outcome = Result<(), ScriptError>;
 type BoxedJob = Box<dyn FnOnce(Option<()>, &Check<'_>) -> Outcome + Send>;
 
 impl<'a> Player<'a> {
@@ -239,8 +239,8 @@ impl<'a> Player<'a> {
         let Act { end, flaky, throttled, retry_after, .. } = self.script.acts[node.index()];
         let tries = self.tries[node.index()].max(1);
         move || match tries {
-            tries if tries <= throttled => Err(Broken::Throttled(retry_after)),
-            tries if tries <= throttled + flaky => Err(Broken::Flaky),
+            tries if tries <= throttled => Err(ScriptError::Throttled(retry_after)),
+            tries if tries <= throttled + flaky => Err(ScriptError::Flaky),
             _ => finish(end),
         }
     }
@@ -252,7 +252,7 @@ impl<'a> Player<'a> {
 
 fn finish(end: End) -> Outcome {
     match end {
-        End::Fail => Err(Broken::Permanent),
+        End::Fail => Err(ScriptError::Permanent),
         End::Panic => panic!("boom"),
         End::Finish | End::Skip => Ok(()),
     }
@@ -260,7 +260,7 @@ fn finish(end: End) -> Outcome {
 
 impl Workload for Player<'_> {
     type Value = ();
-    type Error = Broken;
+    type Error = ScriptError;
     type Future = Pin<Box<dyn Future<Output = Outcome> + Send>>;
     type Job = BoxedJob;
 
@@ -306,11 +306,11 @@ impl Workload for Player<'_> {
         }
     }
 
-    fn fail(&mut self, node: NodeId, failure: Failure<Broken>, _: &mut Drops) {
+    fn fail(&mut self, node: NodeId, failure: Failure<ScriptError>, _: &mut Drops) {
         self.calls.push(format!("fail {}: {failure}", self.script.name(node)));
     }
 
-    fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Instead<()> {
+    fn fallback(&mut self, node: NodeId, failure: &Failure<ScriptError>) -> Instead<()> {
         self.calls.push(format!("fallback {}: {failure}", self.script.name(node)));
         Instead::Value(())
     }
@@ -321,8 +321,8 @@ impl Workload for Player<'_> {
 }
 
 /// What came of a script on the virtual machine.
-pub(crate) struct Played {
-    pub(crate) result: Result<Report, Stopped<Broken>>,
+pub(crate) struct ScriptOutcome {
+    pub(crate) result: Result<Report, Stopped<ScriptError>>,
     pub(crate) calls: Vec<String>,
     /// `start..end name` a node in milliseconds, in order of start; how it ended if it did not finish.
     pub(crate) timeline: String,
@@ -330,20 +330,24 @@ pub(crate) struct Played {
     pub(crate) took: Duration,
 }
 
-pub(crate) fn play(text: &str) -> Played {
+pub(crate) fn play(text: &str) -> ScriptOutcome {
     play_with(text, |_, _| {})
 }
 
-pub(crate) fn play_by(text: &str, deadline_ms: u64) -> Played {
+pub(crate) fn play_by(text: &str, deadline_ms: u64) -> ScriptOutcome {
     play_with(text, |options, now| options.deadline = Some(now + Duration::from_millis(deadline_ms)))
 }
 
-pub(crate) fn play_with(text: &str, adjust: impl FnOnce(&mut Options, Instant)) -> Played {
+pub(crate) fn play_with(text: &str, adjust: impl FnOnce(&mut Options, Instant)) -> ScriptOutcome {
     play_limited(text, |_| Vec::new(), adjust)
 }
 
 /// Plays with the choices that follow from `seed`.
-pub(crate) fn play_seeded(seed: u64, text: &str, adjust: impl FnOnce(&mut Options, Instant)) -> Played {
+pub(crate) fn play_seeded(
+    seed: u64,
+    text: &str,
+    adjust: impl FnOnce(&mut Options, Instant),
+) -> ScriptOutcome {
     play_on(&Sim::new(seed), text, |_| Vec::new(), adjust)
 }
 
@@ -352,7 +356,7 @@ pub(crate) fn play_limited(
     text: &str,
     add: impl FnOnce(&Limits) -> Vec<LimitKey>,
     adjust: impl FnOnce(&mut Options, Instant),
-) -> Played {
+) -> ScriptOutcome {
     play_on(&Sim::new(1), text, add, adjust)
 }
 
@@ -361,7 +365,7 @@ fn play_on(
     text: &str,
     add: impl FnOnce(&Limits) -> Vec<LimitKey>,
     adjust: impl FnOnce(&mut Options, Instant),
-) -> Played {
+) -> ScriptOutcome {
     let engine = sim.engine(&Config::default());
     let limits = Limits::new(Arc::clone(engine.clock()));
     let keys = add(&limits);
@@ -380,7 +384,7 @@ fn play_on(
         let standing = limits.status(key);
         assert_eq!((standing.in_flight, standing.waiting), (0, 0), "left with a limit");
     }
-    Played { result, calls, timeline: timeline(&script, &mut listener, began), took }
+    ScriptOutcome { result, calls, timeline: timeline(&script, &mut listener, began), took }
 }
 
 pub(crate) fn listen(engine: &Engine) -> Listener {

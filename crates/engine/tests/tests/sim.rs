@@ -206,23 +206,23 @@ struct Actor<'a> {
 
 /// Which node broke, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Broken(pub(crate) NodeId, Severity);
+pub(crate) struct NodeError(pub(crate) NodeId, Severity);
 
-impl Classified for Broken {
+impl Classified for NodeError {
     fn severity(&self) -> Severity {
         self.1
     }
 }
 
-type Outcome = Result<NodeId, Broken>;
+type Outcome = Result<NodeId, NodeError>;
 
 /// How try `tries` (from 1) of `node` ends.
 fn end(node: NodeId, end: End, tries: u32) -> Outcome {
     match end {
-        End::Fail => Err(Broken(node, Severity::Permanent)),
-        End::Flaky(times) if tries <= times => Err(Broken(node, Severity::Transient)),
+        End::Fail => Err(NodeError(node, Severity::Permanent)),
+        End::Flaky(times) if tries <= times => Err(NodeError(node, Severity::Transient)),
         End::Throttled(times, pause) if tries <= times => {
-            Err(Broken(node, Severity::Throttled { retry_after: Some(pause) }))
+            Err(NodeError(node, Severity::Throttled { retry_after: Some(pause) }))
         }
         End::Flaky(_) | End::Throttled(..) => Ok(node),
         End::Panic => std::panic::resume_unwind(Box::new("planned")),
@@ -258,7 +258,7 @@ impl Actor<'_> {
 
 impl Workload for Actor<'_> {
     type Value = NodeId;
-    type Error = Broken;
+    type Error = NodeError;
     type Future = Pin<Box<dyn Future<Output = Outcome> + Send>>;
     type Job = Box<dyn FnOnce(Option<NodeId>, &Check<'_>) -> Outcome + Send>;
 
@@ -306,11 +306,11 @@ impl Workload for Actor<'_> {
         }
     }
 
-    fn fail(&mut self, node: NodeId, failure: Failure<Broken>, _: &mut Drops) {
+    fn fail(&mut self, node: NodeId, failure: Failure<NodeError>, _: &mut Drops) {
         self.judge.failed(node, &failure);
     }
 
-    fn fallback(&mut self, node: NodeId, failure: &Failure<Broken>) -> Instead<NodeId> {
+    fn fallback(&mut self, node: NodeId, failure: &Failure<NodeError>) -> Instead<NodeId> {
         if self.case.gives_nothing[node.index()] {
             return Instead::Nothing;
         }

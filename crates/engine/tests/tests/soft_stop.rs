@@ -12,7 +12,7 @@ use expect_test::expect;
 
 use crate::alloc;
 use crate::drain::both;
-use crate::script::{Broken, Played, Player, Script, listen, timeline};
+use crate::script::{Player, Script, ScriptError, ScriptOutcome, listen, timeline};
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -27,11 +27,15 @@ fn begin_after(engine: &Engine, drain: &Drain, time: Duration) -> impl Drop + us
     }))
 }
 
-fn play_until(text: &str, drained_after: Duration) -> Played {
+fn play_until(text: &str, drained_after: Duration) -> ScriptOutcome {
     play_adjusted(text, drained_after, |_, _| {})
 }
 
-fn play_adjusted(text: &str, drained_after: Duration, adjust: impl FnOnce(&mut Options, Instant)) -> Played {
+fn play_adjusted(
+    text: &str,
+    drained_after: Duration,
+    adjust: impl FnOnce(&mut Options, Instant),
+) -> ScriptOutcome {
     let sim = Sim::new(1);
     let engine = sim.engine(&Config::default());
     let limits = Limits::new(Arc::clone(engine.clock()));
@@ -49,10 +53,10 @@ fn play_adjusted(text: &str, drained_after: Duration, adjust: impl FnOnce(&mut O
     let calls = std::mem::take(&mut player.calls);
     let status = limits.status(key);
     assert_eq!((status.in_flight, status.waiting), (0, 0), "left with a limit");
-    Played { result, calls, timeline: timeline(&script, &mut listener, began), took }
+    ScriptOutcome { result, calls, timeline: timeline(&script, &mut listener, began), took }
 }
 
-fn is_drained(played: &Played) -> bool {
+fn is_drained(played: &ScriptOutcome) -> bool {
     matches!(played.result, Err(Stopped::Drained))
 }
 
@@ -176,9 +180,9 @@ struct Beginner {
 
 impl Workload for Beginner {
     type Value = ();
-    type Error = Broken;
-    type Future = std::future::Ready<Result<(), Broken>>;
-    type Job = fn(Option<()>, &Check<'_>) -> Result<(), Broken>;
+    type Error = ScriptError;
+    type Future = std::future::Ready<Result<(), ScriptError>>;
+    type Job = fn(Option<()>, &Check<'_>) -> Result<(), ScriptError>;
 
     fn step(&mut self, node: NodeId, _: Budget) -> Step<Self> {
         self.steps += 1;

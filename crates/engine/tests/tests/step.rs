@@ -24,9 +24,9 @@ fn already_boxed(value: u64) -> BoxFuture<u64, BoxError> {
 }
 
 #[derive(Default)]
-struct Boxed(Vec<u64>);
+struct BoxedWorkload(Vec<u64>);
 
-impl Workload for Boxed {
+impl Workload for BoxedWorkload {
     type Value = u64;
     type Error = BoxError;
     type Future = BoxFuture<u64, BoxError>;
@@ -51,7 +51,7 @@ impl Workload for Boxed {
 
 #[test]
 fn whatever_can_be_boxed_is_a_step_of_a_boxed_workload() {
-    let mut work = Boxed::default();
+    let mut work = BoxedWorkload::default();
     assert_eq!(run(&mut work, 5).unwrap(), 5);
     work.0.sort_unstable();
     assert_eq!(work.0, [1, 1, 2, 3, 7]);
@@ -88,11 +88,11 @@ fn a_workload_with_types_of_its_own_uses_the_same_steps() {
 }
 
 /// Fails with the error given.
-struct Failing(Option<Fail>);
+struct FailingWorkload(Option<Fail>);
 
 type Fail = fn() -> Result<u64, BoxError>;
 
-impl Workload for Failing {
+impl Workload for FailingWorkload {
     type Value = u64;
     type Error = BoxError;
     type Future = BoxFuture<u64, BoxError>;
@@ -118,7 +118,7 @@ fn any_error_can_be_a_nodes() {
         (|| Err(std::io::Error::from(std::io::ErrorKind::NotFound))?, "node #0 failed: entity not found"),
     ];
     for (fail, text) in cases {
-        assert_eq!(run(&mut Failing(Some(fail)), 1).unwrap_err().to_string(), text);
+        assert_eq!(run(&mut FailingWorkload(Some(fail)), 1).unwrap_err().to_string(), text);
     }
 }
 

@@ -10,13 +10,13 @@ use anabranch_testkit::{Rng, Sim};
 use expect_test::expect;
 
 use crate::drain::both;
-use crate::script::{Played, Player, Script, listen, play, play_limited};
+use crate::script::{Player, Script, ScriptOutcome, listen, play, play_limited};
 
 fn fixed(limit: u32) -> Allowance {
     Allowance { concurrency: Concurrency::Fixed(limit), requests: None, tokens: None, parent: None }
 }
 
-fn play_fixed(script: &str, limits: &[u32]) -> Played {
+fn play_fixed(script: &str, limits: &[u32]) -> ScriptOutcome {
     play_limited(
         script,
         |table| {

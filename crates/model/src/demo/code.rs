@@ -2,7 +2,7 @@
 
 use super::random::Random;
 
-/// The language that a prompt asks for in the words of [`crate::conversation::code_suffix`]: `python`, `sql:postgres`.
+/// The language that a prompt requests in the words of [`crate::conversation::code_suffix`]: `python`, `sql:postgres`.
 pub(super) fn asked_for(prompt: &str) -> Option<String> {
     let (_, rest) = prompt.rsplit_once("Write the code in ")?;
     let (words, _) = rest.split_once(". ")?;

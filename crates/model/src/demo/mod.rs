@@ -20,14 +20,14 @@ use crate::request::{
 };
 use random::Random;
 
-/// An offline model for trials. Its replies are deterministic in the request's messages, `sample` and `attempt`, follow a
-/// schema or a code language that is asked for, and are marked as demo text.
+/// An offline model for trials. Its replies are deterministic in the request's messages, `sample` and `attempt`, follow
+/// a requested schema or code language, and are marked as demo text.
 #[derive(Clone)]
 pub struct Demo {
     identity: Identity,
     dimensions: usize,
     simulation: Option<Simulation>,
-    /// Calls so far; it decides which of them fail.
+    /// The number of calls so far, which decides which calls fail.
     calls: Arc<AtomicU64>,
 }
 
@@ -125,7 +125,7 @@ fn seed(request: &ChatRequest) -> u64 {
 fn reply(request: &ChatRequest, seed: u64) -> ChatReply {
     let mut random = Random::new(seed);
     let users = request.messages.iter().filter(|message| message.role == Role::User);
-    // Of a corrected conversation the first message has the task.
+    // In a corrected conversation, the first message has the task.
     let prompt = users.clone().next().map_or("", |message| &*message.text);
     let schema = request.format.as_ref().map(|format| format.schema.clone()).or_else(|| schema_in(prompt));
     let text = match (schema, code::asked_for(prompt)) {

@@ -1,4 +1,4 @@
-//! Prose that mentions what it was asked about.
+//! Prose that mentions the subject of the prompt.
 
 use super::random::Random;
 

@@ -39,7 +39,7 @@ pub(super) fn number(schema: &Map, whole: bool, random: &mut Random) -> Value {
     Value::Float(if rounded >= low && rounded <= high { rounded } else { number })
 }
 
-/// A text in the form, the pattern and the length that a schema asks for.
+/// A text with the format, the pattern and the length of a schema.
 pub(super) fn text(schema: &Map, name: &str, random: &mut Random) -> String {
     let bound =
         |name: &str| schema.get(name).and_then(Value::as_number).map(|number| number.max(0.0) as usize);
@@ -107,7 +107,7 @@ fn formatted(format: &str, random: &mut Random) -> Option<String> {
 /// The longest text that is made for a pattern.
 const LONGEST: usize = 4096;
 
-/// Adds a text that matches a pattern. Repetitions go on until `min` characters are there, where they may.
+/// Adds a text that matches a pattern. Repetitions continue until there are `min` characters, if the pattern allows it.
 fn matching(hir: &Hir, min: usize, text: &mut String, random: &mut Random) {
     if text.len() > LONGEST {
         return;

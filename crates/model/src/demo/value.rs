@@ -11,7 +11,7 @@ use crate::schema::{Schema, resolve_ref, same};
 
 /// Tries for schemas in which parts depend on each other.
 const TRIES: usize = 24;
-/// Below this depth only what is required is there, so that schemas that contain themselves end.
+/// Below this depth, only required properties are generated, so that recursive schemas end.
 const SHALLOW: usize = 5;
 const DEEPEST: usize = 24;
 

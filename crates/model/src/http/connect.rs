@@ -22,7 +22,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Clone)]
 pub(super) struct Dial {
     direct: HttpConnector,
-    /// Proxies may have TLS of their own. HTTP/1.1 only: that is what `CONNECT` is sent in.
+    /// Proxies may have their own TLS. Only HTTP/1.1 is used, because `CONNECT` is sent in it.
     to_proxy: HttpsConnector<HttpConnector>,
     proxies: Arc<Matcher>,
 }

@@ -23,17 +23,17 @@ use crate::error::Error;
 use crate::remote::retry_after;
 use connect::Dial;
 
-/// How servers are reached.
+/// Settings for connections to servers.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
     pub proxy: ProxySettings,
-    /// A PEM file with certificates that are trusted beside those of the system.
+    /// A PEM file with certificates that are trusted in addition to the system's.
     pub ca_file: Option<PathBuf>,
-    /// The longest time for a connection to be made.
+    /// The timeout of connecting.
     pub connect_timeout: Duration,
-    /// Idle connections that are kept per server. It should not be below the largest `max_parallel_requests`.
+    /// The most idle connections per server. It should not be below the largest `max_parallel_requests`.
     pub max_idle: usize,
-    /// The longest reply in bytes.
+    /// The size limit of a reply in bytes.
     pub max_reply_bytes: usize,
 }
 
@@ -96,6 +96,8 @@ impl ProxySettings {
 #[derive(Clone)]
 pub struct HttpClient {
     shared: Arc<Shared>,
+    /// The headers that every call of this handle has besides its own.
+    headers: Arc<HeaderMap>,
 }
 
 struct Shared {
@@ -106,10 +108,10 @@ struct Shared {
     max_reply_bytes: usize,
 }
 
-/// The longest time for a call that can be set, so that points in time stay within what a clock can hold.
+/// The longest timeout of a call that can be set, so that deadlines stay within the range of a clock.
 const LONGEST_CALL: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The header of all calls that says what the body is.
+/// The content type header of all calls.
 pub(crate) const JSON: (HeaderName, HeaderValue) =
     (CONTENT_TYPE, HeaderValue::from_static("application/json"));
 
@@ -123,18 +125,18 @@ pub(crate) struct Call {
     pub(crate) timeout: Duration,
 }
 
-/// A server's answer, whatever its status.
+/// A server's response with any status.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// The reply of [`HttpClient::post_json`], whatever its status.
+/// The reply of [`HttpClient::post_json`], with any status.
 #[derive(Clone, Debug)]
 pub struct JsonReply {
     pub status: u16,
-    /// The pause that the server asks for.
+    /// The pause that the server requests.
     pub retry_after: Option<Duration>,
     pub body: Vec<u8>,
 }
@@ -158,7 +160,20 @@ impl HttpClient {
             .pool_max_idle_per_host(settings.max_idle)
             .build(connector);
         let max_reply_bytes = settings.max_reply_bytes;
-        Ok(HttpClient { shared: Arc::new(Shared { client, forwarding, clock, max_reply_bytes }) })
+        let shared = Shared { client, forwarding, clock, max_reply_bytes };
+        Ok(HttpClient { shared: Arc::new(shared), headers: Arc::default() })
+    }
+
+    /// A handle to the same connections whose calls also have these headers, such as those of a distributed trace.
+    pub fn with_headers(&self, headers: &[(&'static str, &str)]) -> Result<HttpClient, Error> {
+        let mut all = HeaderMap::clone(&self.headers);
+        for (name, value) in headers {
+            let value = HeaderValue::from_str(value).map_err(|_| {
+                Error::Setup(format!("the value of header `{name}` is not text for a header"))
+            })?;
+            all.insert(HeaderName::from_static(name), value);
+        }
+        Ok(HttpClient { shared: Arc::clone(&self.shared), headers: Arc::new(all) })
     }
 
     /// Posts a JSON text to any server, and reads the whole reply.
@@ -194,7 +209,8 @@ impl HttpClient {
 
     /// Posts a call and reads the whole answer, within the call's time.
     pub(crate) async fn send(&self, call: Call) -> Result<Answer, Error> {
-        let Call { endpoint, uri, headers, body, timeout } = call;
+        let Call { endpoint, uri, mut headers, body, timeout } = call;
+        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         let clock = &self.shared.clock;
         let timeout = timeout.min(LONGEST_CALL);
         let too_late = clock.sleep_until(clock.now() + timeout);

@@ -1,4 +1,4 @@
-//! Which certificates are trusted.
+//! The trusted certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::error::Error;
 
-/// Trust in the system's certificates and in those of a PEM file.
+/// Trusts the system's certificates and those of a PEM file.
 ///
-/// A system without certificates is not an error here: servers without TLS, and those that the file vouches for, can be
-/// reached all the same.
+/// A system without certificates is not an error here, because servers without TLS, and servers that the file covers,
+/// can still be reached.
 pub(super) fn config(ca_file: Option<&Path>) -> Result<ClientConfig, Error> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

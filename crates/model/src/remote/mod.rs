@@ -102,7 +102,7 @@ struct Server {
     not_taken: AtomicU8,
 }
 
-/// Fields that no extra body can set: one reply per request, and all of it at once, is what is read.
+/// Fields that no extra body can set, because exactly one complete reply per request is read.
 const NEVER_SENT: &[&str] = &["n", "stream"];
 
 /// Parts of a request that are left out or renamed.
@@ -145,8 +145,8 @@ impl Model for Remote {
 }
 
 impl Server {
-    /// Sends a request. If the server does not take a part of it that it can go without, it is sent without that part, and
-    /// so are all later ones.
+    /// Sends a request. If the server rejects an optional part of it, the request is sent without that part, and so are
+    /// all later ones.
     async fn answer(&self, request: &ChatRequest) -> Result<ChatReply, Error> {
         let known = Leave(self.not_taken.load(Ordering::Relaxed));
         let mut leave = known;
@@ -332,13 +332,13 @@ fn headers(provider: &Provider, key: Option<&ApiKey>) -> Result<HeaderMap, Error
         value.set_sensitive(true);
         headers.insert(header_name, value);
     }
-    // Last, because bodies are JSON whatever a configuration says.
+    // This header comes last, because bodies are JSON regardless of the configuration.
     let (content_type, json) = JSON;
     headers.insert(content_type, json);
     Ok(headers)
 }
 
-/// The key and the values of headers, as far as they are long enough to be secrets.
+/// The key and the values of headers that are long enough to be secrets.
 fn secrets(provider: &Provider, key: Option<&ApiKey>) -> Vec<String> {
     let key = key.map(|key| key.expose().to_owned()).filter(|key| key.len() >= 4);
     let headers = provider.extra_headers.iter().map(|(_, value)| value.clone());

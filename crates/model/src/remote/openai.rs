@@ -195,7 +195,7 @@ pub(super) fn embed_body(server: &Server, request: &EmbedRequest) -> Map {
     body
 }
 
-/// The vectors in the order of the texts, whatever order the reply has.
+/// The vectors in the order of the texts, regardless of the order in the reply.
 pub(super) fn read_vectors(
     server: &Server,
     reply: &Value,

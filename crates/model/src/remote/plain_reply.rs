@@ -1,7 +1,7 @@
-//! A reply of OpenAI's protocol in its usual form, read without a tree of values.
+//! Parses a reply of OpenAI's protocol in its usual form, without a tree of values.
 //!
-//! What is read here is read as [`anabranch_value::Value::from_json`] and a look at its fields would: fields that are not
-//! needed are checked all the same, to the same depth. Everything unusual is refused, and left to that way.
+//! The result is the same as that of [`anabranch_value::Value::from_json`] and a lookup of its fields. Fields that are
+//! not needed are still checked, to the same depth. Everything unusual is refused here, and parsed that way.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -75,7 +75,7 @@ macro_rules! object {
                                     return Err(Error::duplicate_field(stringify!($field)));
                                 })*
                                 _ => {
-                                    entries.next_value::<Skipped>()?;
+                                    entries.next_value::<SkippedValue>()?;
                                 }
                             }
                         }
@@ -89,10 +89,10 @@ macro_rules! object {
     };
 }
 
-object!(Reply<'a> { choices: FirstChoice<'a>, usage: Spent, error: Skipped });
+object!(Reply<'a> { choices: FirstChoice<'a>, usage: TokenUsage, error: SkippedValue });
 object!(Choice<'a> { message: Message<'a>, finish_reason: Text<'a> });
 object!(Message<'a> { content: Text<'a>, refusal: Text<'a>, reasoning_content: Text<'a>, reasoning: Text<'a> });
-object!(Spent { prompt_tokens: Count, completion_tokens: Count, prompt_tokens_details: Details });
+object!(TokenUsage { prompt_tokens: Count, completion_tokens: Count, prompt_tokens_details: Details });
 object!(Details { cached_tokens: Count });
 
 /// The first of a list that is not empty.
@@ -111,7 +111,7 @@ impl<'a> Deserialize<'a> for FirstChoice<'a> {
 
             fn visit_seq<A: SeqAccess<'a>>(self, mut items: A) -> Result<Self::Value, A::Error> {
                 let first = items.next_element()?.ok_or_else(|| Error::invalid_length(0, &self))?;
-                while items.next_element::<Skipped>()?.is_some() {}
+                while items.next_element::<SkippedValue>()?.is_some() {}
                 Ok(FirstChoice(first))
             }
         }
@@ -147,7 +147,7 @@ impl<'a> Deserialize<'a> for Text<'a> {
     }
 }
 
-/// A number of tokens: whole, and small enough to be the same as a float.
+/// A number of tokens: an integer that is small enough to be exact as a float.
 struct Count(u64);
 
 impl<'de> Deserialize<'de> for Count {
@@ -173,52 +173,52 @@ impl<'de> Deserialize<'de> for Count {
 
 /// A value that is checked and dropped. `IgnoredAny` would not do: it takes any depth, numbers that no float can hold, and
 /// halves of surrogate pairs.
-struct Skipped;
+struct SkippedValue;
 
-impl<'de> Deserialize<'de> for Skipped {
+impl<'de> Deserialize<'de> for SkippedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Skipped)
+        deserializer.deserialize_any(SkippedValue)
     }
 }
 
-impl<'de> Visitor<'de> for Skipped {
-    type Value = Skipped;
+impl<'de> Visitor<'de> for SkippedValue {
+    type Value = SkippedValue;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Skipped, E> {
-        Ok(Skipped)
+    fn visit_unit<E>(self) -> Result<SkippedValue, E> {
+        Ok(SkippedValue)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Skipped, E> {
-        Ok(Skipped)
+    fn visit_bool<E>(self, _: bool) -> Result<SkippedValue, E> {
+        Ok(SkippedValue)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Skipped, E> {
-        Ok(Skipped)
+    fn visit_i64<E>(self, _: i64) -> Result<SkippedValue, E> {
+        Ok(SkippedValue)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Skipped, E> {
-        Ok(Skipped)
+    fn visit_u64<E>(self, _: u64) -> Result<SkippedValue, E> {
+        Ok(SkippedValue)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Skipped, E> {
-        Ok(Skipped)
+    fn visit_f64<E>(self, _: f64) -> Result<SkippedValue, E> {
+        Ok(SkippedValue)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Skipped, E> {
-        Ok(Skipped)
+    fn visit_str<E>(self, _: &str) -> Result<SkippedValue, E> {
+        Ok(SkippedValue)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Skipped, A::Error> {
-        while items.next_element::<Skipped>()?.is_some() {}
-        Ok(Skipped)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<SkippedValue, A::Error> {
+        while items.next_element::<SkippedValue>()?.is_some() {}
+        Ok(SkippedValue)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Skipped, A::Error> {
-        while entries.next_entry::<Skipped, Skipped>()?.is_some() {}
-        Ok(Skipped)
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<SkippedValue, A::Error> {
+        while entries.next_entry::<SkippedValue, SkippedValue>()?.is_some() {}
+        Ok(SkippedValue)
     }
 }

@@ -1,4 +1,4 @@
-//! The pause that a server asks for.
+//! The pause that a server requests.
 
 use std::time::Duration;
 

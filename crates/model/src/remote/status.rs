@@ -1,4 +1,4 @@
-//! What an answer with an error means.
+//! The errors of responses.
 
 use std::sync::Arc;
 

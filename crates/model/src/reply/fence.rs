@@ -3,10 +3,10 @@
 /// One fenced block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fence<'a> {
-    /// The first word behind the opening fence; empty if there is none.
+    /// The first word after the opening fence; empty if there is none.
     pub(super) tag: &'a str,
     pub(super) body: String,
-    /// The closing fence is there.
+    /// Whether the closing fence exists.
     pub(super) closed: bool,
 }
 
@@ -47,7 +47,7 @@ impl Opening<'_> {
         let mark = rest.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let info = rest.trim_start_matches(mark);
         let marks = rest.len() - info.len();
-        // Backticks behind backticks are code within a line.
+        // Backticks after backticks are inline code.
         if marks < 3 || (mark == '`' && info.contains('`')) {
             return None;
         }

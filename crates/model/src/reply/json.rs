@@ -42,7 +42,7 @@ pub fn json(reply: &str) -> Result<Value, ReplyProblem> {
         return Ok(value);
     }
     let starts = |text: &&str| text.starts_with(['{', '[']);
-    // A bracket in the prose beside a block is hardly meant.
+    // A bracket in the prose outside of a block is probably not JSON.
     let spans = if blocks.iter().any(starts) { Vec::new() } else { spans(reply) };
     if let Some(value) = spans.iter().find_map(|span| Value::from_json(span).ok()) {
         return Ok(value);

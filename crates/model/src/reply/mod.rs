@@ -9,7 +9,7 @@ pub use code::code;
 pub(crate) use code::tag;
 pub use json::json;
 
-/// Why a reply has no usable value. The text is meant for the model, which may be asked again.
+/// The reason why a reply has no usable value. The text is meant for the model, which may get another request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ReplyProblem(pub String);

@@ -1,4 +1,4 @@
-//! Reads almost-JSON: what models write when they mean JSON.
+//! Parses almost-JSON that models write instead of JSON.
 
 use std::sync::Arc;
 
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
                 c => text.push(c),
             }
         }
-        // Cut off: what is there is the text.
+        // The text is cut off, so it ends here.
         self.at = self.text.len();
         Some(text)
     }
@@ -242,7 +242,7 @@ fn push_escaped(text: &mut String, escaped: char, source: &str, chars: &mut std:
     }
 }
 
-/// A number, also with a plus, separators of thousands, or digits missing beside the point.
+/// A number, also with a plus sign, thousands separators, or without digits on one side of the point.
 fn number(word: &str) -> Option<Value> {
     let word = word.strip_prefix('+').unwrap_or(word);
     let digits = word.strip_prefix('-').unwrap_or(word);

@@ -32,7 +32,7 @@ struct Fitter<'a> {
     steps: Cell<u32>,
 }
 
-/// Where a schema is applied.
+/// The place at which a schema is applied.
 struct Place<'a> {
     path: &'a str,
     /// Properties that schemas around this one allow at the same place.
@@ -40,7 +40,7 @@ struct Place<'a> {
     depth: usize,
 }
 
-/// A value after the changes that a schema asks for.
+/// A value after the changes that a schema requires.
 struct Outcome {
     value: Value,
     changes: u32,
@@ -54,7 +54,7 @@ impl Outcome {
         }
     }
 
-    /// Takes over what was found about a part.
+    /// Adds the findings about a part.
     fn add(&mut self, part: Outcome) -> Value {
         self.changes += part.changes;
         self.problems.extend(part.problems);
@@ -230,7 +230,7 @@ impl Fitter<'_> {
         }
     }
 
-    /// Names of properties that a node, those joined to it, and `around` allow; `None` if any name is allowed.
+    /// The property names that a node, the nodes joined to it, and `around` allow; `None` if any name is allowed.
     fn allowed_names(&self, id: NodeId, map: &Map, around: &[Arc<str>]) -> Option<Vec<Arc<str>>> {
         let mut names = around.to_vec();
         let mut waiting = vec![id];

@@ -37,7 +37,7 @@ pub struct Schema {
 /// A part of a value that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FitProblem {
-    /// Where, as a JSON path: `$.people[0].name`.
+    /// The location as a JSON path: `$.people[0].name`.
     pub path: String,
     pub what: String,
 }
@@ -52,7 +52,7 @@ impl fmt::Display for FitProblem {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("schema at `{path}`: {what}")]
 pub struct SchemaError {
-    /// Where, as a JSON pointer: `#/properties/age`.
+    /// The location as a JSON pointer: `#/properties/age`.
     pub path: String,
     pub what: String,
 }
@@ -63,8 +63,8 @@ impl Schema {
         compile::compile(schema)
     }
 
-    /// The value in the form of the schema: properties that it does not allow are removed, `4.0` and `"4"` become `4` where
-    /// a whole number belongs. The problems are those that remain, at most 20.
+    /// Converts a value to the form of the schema: properties that it does not allow are removed, `4.0` and `"4"`
+    /// become `4` where an integer belongs. The remaining problems are returned, at most 20.
     pub fn fit(&self, value: Value) -> Result<Value, Vec<FitProblem>> {
         fit::fit(self, value)
     }
@@ -124,10 +124,10 @@ struct Condition {
     otherwise: Option<NodeId>,
 }
 
-/// What happens to properties that are not named.
+/// The treatment of properties that are not named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Additional {
-    /// Not said: removed if any are named.
+    /// Not specified: removed if any are named.
     #[default]
     Unsaid,
     Removed,

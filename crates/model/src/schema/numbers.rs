@@ -17,7 +17,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The whole number that a float is, if it is one and exact.
+/// The integer value of a float, if it is exact.
 pub(crate) fn whole(float: f64) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0).then_some(float as i64)
 }

@@ -14,7 +14,7 @@ use expect_test::{Expect, expect};
 use crate::block_on;
 
 /// Answers `reply 0`, `reply 1`, ..., and keeps the requests.
-struct Counting {
+struct NumberingModel {
     identity: Identity,
     requests: Mutex<Vec<ChatRequest>>,
     fails_at: Option<usize>,
@@ -22,14 +22,14 @@ struct Counting {
     blank_at: Option<usize>,
 }
 
-impl Counting {
-    fn new(fails_at: Option<usize>) -> Counting {
+impl NumberingModel {
+    fn new(fails_at: Option<usize>) -> NumberingModel {
         let identity = Identity { provider: "test".into(), model: "counting".into() };
-        Counting { identity, requests: Mutex::default(), fails_at, refuses_at: &[], blank_at: None }
+        NumberingModel { identity, requests: Mutex::default(), fails_at, refuses_at: &[], blank_at: None }
     }
 
-    fn refusing(refuses_at: &'static [usize]) -> Counting {
-        Counting { refuses_at, ..Counting::new(None) }
+    fn refusing(refuses_at: &'static [usize]) -> NumberingModel {
+        NumberingModel { refuses_at, ..NumberingModel::new(None) }
     }
 
     /// The attempts of the requests.
@@ -51,7 +51,7 @@ impl Counting {
     }
 }
 
-impl Model for Counting {
+impl Model for NumberingModel {
     fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -103,7 +103,7 @@ fn request() -> ChatRequest {
 
 #[test]
 fn corrections_come_before_restarts() {
-    let model = Counting::new(None);
+    let model = NumberingModel::new(None);
     let turns = Turns { corrections: 1, restarts: 1, rounds: 0 };
     let conversed = block_on(converse(&model, request(), accepts(3), turns)).unwrap();
     assert_eq!((conversed.calls, conversed.usage.input_tokens, conversed.usage.output_tokens), (4, 40, 4));
@@ -123,7 +123,7 @@ fn corrections_come_before_restarts() {
 
 #[test]
 fn a_blank_reply_is_traced_but_not_sent() {
-    let model = Counting { blank_at: Some(1), ..Counting::new(None) };
+    let model = NumberingModel { blank_at: Some(1), ..NumberingModel::new(None) };
     let turns = Turns { corrections: 3, restarts: 0, rounds: 0 };
     let conversed = block_on(converse(&model, request(), accepts(3), turns)).unwrap();
     let short = |text: &str| text.split(':').next().unwrap().to_owned();
@@ -138,14 +138,14 @@ fn a_blank_reply_is_traced_but_not_sent() {
 
 #[test]
 fn a_reply_that_never_fits_is_a_permanent_failure() {
-    let model = Counting::new(None);
+    let model = NumberingModel::new(None);
     let turns = Turns { corrections: 1, restarts: 1, rounds: 0 };
     let error = block_on(converse(&model, request(), accepts(99), turns)).unwrap_err();
     assert_eq!((error.class(), error.attempts(), error.severity()), ("reply_format", 4, Severity::Permanent));
     expect!["test/counting: no reply of 4 calls fits: the reply is cut off after 1 tokens (raise `max_tokens`): not what was wanted"].assert_eq(&error.to_string());
     let once = Turns { corrections: 0, restarts: 0, rounds: 0 };
     assert_eq!(
-        block_on(converse(&Counting::new(None), request(), accepts(9), once)).unwrap_err().attempts(),
+        block_on(converse(&NumberingModel::new(None), request(), accepts(9), once)).unwrap_err().attempts(),
         1
     );
 }
@@ -155,7 +155,7 @@ fn errors_of_the_transport_end_it_at_once() {
     fn can_be_sent<F: Future + Send>(future: F) -> F {
         future
     }
-    let model = Counting::new(Some(1));
+    let model = NumberingModel::new(Some(1));
     let conversed = can_be_sent(converse(&model, request(), accepts(5), Turns::default()));
     let error = block_on(conversed).unwrap_err();
     assert_eq!((error.class(), model.requests.lock().unwrap().len()), ("timeout", 2));
@@ -164,13 +164,13 @@ fn errors_of_the_transport_end_it_at_once() {
 #[test]
 fn rounds_go_on_after_replies_that_do_not_fit() {
     let turns = Turns { corrections: 1, restarts: 1, rounds: 2 };
-    let model = Counting::new(None);
+    let model = NumberingModel::new(None);
     let conversed = block_on(converse(&model, request(), accepts(9), turns)).unwrap();
     assert_eq!((conversed.calls, conversed.usage.input_tokens), (10, 100));
     assert_eq!(model.attempts(), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
     assert!(model.requests.lock().unwrap().iter().all(|request| request.sample == 7));
 
-    let model = Counting::new(None);
+    let model = NumberingModel::new(None);
     let error = block_on(converse(&model, request(), accepts(99), turns)).unwrap_err();
     assert_eq!((error.class(), error.attempts()), ("reply_format", 12));
     assert_eq!(model.attempts(), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
@@ -180,7 +180,7 @@ fn rounds_go_on_after_replies_that_do_not_fit() {
 fn a_refusal_ends_its_round() {
     let turns = Turns { corrections: 0, restarts: 2, rounds: 1 };
     let check = |refuses_at, wanted, expected: Expect| {
-        let model = Counting::refusing(refuses_at);
+        let model = NumberingModel::refusing(refuses_at);
         let ended = match block_on(converse(&model, request(), accepts(wanted), turns)) {
             Ok(conversed) => format!("{} of {} calls", conversed.value, conversed.calls),
             Err(error) => error.to_string(),
@@ -198,7 +198,7 @@ fn a_refusal_ends_its_round() {
     check(&[0, 1], 9, expect!["[0, 3] test: the model refused: no 1"]);
     check(&[3], 9, expect!["[0, 1, 2, 3] test: the model refused: no 3"]);
     // Without a further round a refusal is the answer.
-    let model = Counting::refusing(&[0]);
+    let model = NumberingModel::refusing(&[0]);
     let once = Turns { rounds: 0, ..turns };
     let error = block_on(converse(&model, request(), accepts(1), once)).unwrap_err();
     assert_eq!((error.class(), model.attempts()), ("refused", vec![0]));
@@ -207,7 +207,7 @@ fn a_refusal_ends_its_round() {
 #[test]
 fn other_errors_end_all_rounds() {
     let turns = Turns { corrections: 0, restarts: 0, rounds: 5 };
-    let model = Counting::new(Some(2));
+    let model = NumberingModel::new(Some(2));
     let error = block_on(converse(&model, request(), accepts(9), turns)).unwrap_err();
     assert_eq!((error.class(), model.attempts()), ("timeout", vec![0, 1, 2]));
 }
@@ -215,7 +215,7 @@ fn other_errors_end_all_rounds() {
 #[test]
 fn the_numbers_of_attempts_are_bounded() {
     let turns = Turns { corrections: 0, restarts: u32::MAX, rounds: u32::MAX };
-    let model = Counting::refusing(&[0, 1, 2]);
+    let model = NumberingModel::refusing(&[0, 1, 2]);
     assert!(block_on(converse(&model, request(), accepts(3), turns)).is_ok());
     assert_eq!(model.attempts(), [0, u32::MAX, u32::MAX, u32::MAX]);
 }

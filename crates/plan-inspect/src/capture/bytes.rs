@@ -1,6 +1,6 @@
-//! How the parts of a capture are laid out: fields behind one another, numbers in eight or four bytes, the lowest first.
+//! The layout of a capture's parts: fields one after another, numbers in eight or four bytes, little-endian.
 
-/// Takes fields off the front of bytes that anybody may have written; nothing once they run out.
+/// Takes fields from the front of untrusted bytes; `None` once they run out.
 pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
 impl<'a> ByteReader<'a> {
@@ -10,7 +10,7 @@ impl<'a> ByteReader<'a> {
         Some(taken)
     }
 
-    /// Nothing unless all has been taken.
+    /// `None` unless all bytes have been taken.
     pub(super) fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
     }
@@ -45,27 +45,27 @@ impl<'a> ByteReader<'a> {
         str::from_utf8(self.bytes(len)?).ok()
     }
 
-    /// A count, then so many things of at least `least` bytes each: it is believed only as far as there are bytes.
+    /// A count of items with at least `least` bytes each. It is accepted only if there are enough bytes.
     pub(super) fn count(&mut self, least: usize) -> Option<usize> {
         let count = self.u32()? as usize;
         (count.checked_mul(least)? <= self.0.len()).then_some(count)
     }
 
-    /// A count, then so many numbers of four bytes.
+    /// A count, then this many numbers of four bytes.
     pub(super) fn u32s(&mut self) -> Option<Vec<u32>> {
         let count = self.count(4)?;
         let chunks = self.bytes(count * 4)?.chunks_exact(4);
         Some(chunks.map(|chunk| u32::from_le_bytes(chunk.try_into().expect("chunks of 4"))).collect())
     }
 
-    /// A count, then so many numbers of eight bytes.
+    /// A count, then this many numbers of eight bytes.
     pub(super) fn u64s(&mut self) -> Option<Vec<u64>> {
         let count = self.count(8)?;
         let chunks = self.bytes(count * 8)?.chunks_exact(8);
         Some(chunks.map(|chunk| u64::from_le_bytes(chunk.try_into().expect("chunks of 8"))).collect())
     }
 
-    /// A count, then so many flags, eight a byte.
+    /// A count, then this many flags, eight per byte.
     pub(super) fn flags(&mut self) -> Option<Vec<bool>> {
         let count = self.u32()? as usize;
         let packed = self.bytes(count.div_ceil(8))?;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-/// A row, and what it is ranked by.
+/// A row, and the score that it is ranked by.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ranked {
+pub(super) struct RankedRow {
     pub(super) id: i64,
     pub(super) score: Option<f64>,
 }
@@ -22,13 +22,13 @@ pub(super) struct Change {
     pub(super) left: u64,
     /// Rows that both have.
     pub(super) common: u64,
-    /// How many places these moved, all together.
+    /// The total number of places that they moved.
     pub(super) moved: u64,
-    /// Of those, the rows that have a score in both.
+    /// The number of common rows that have a score in both.
     pub(super) scored: u64,
-    /// How much it differs, all together.
+    /// The sum of the score differences.
     pub(super) shift: f64,
-    /// How much it differs at most.
+    /// The largest score difference.
     pub(super) most: f64,
 }
 
@@ -55,7 +55,7 @@ pub struct MovedRow {
 }
 
 /// The rows that changed from one answer to another. The second row of an id is another one than its first.
-pub(super) fn changed_rows(before: &[Ranked], after: &[Ranked]) -> ChangedRows {
+pub(super) fn changed_rows(before: &[RankedRow], after: &[RankedRow]) -> ChangedRows {
     let (before_at, after_at) = (places(before), places(after));
     let only = |own: &HashMap<(i64, u32), usize>, other: &HashMap<(i64, u32), usize>| {
         let mut rows: Vec<(usize, i64)> =
@@ -75,7 +75,7 @@ pub(super) fn changed_rows(before: &[Ranked], after: &[Ranked]) -> ChangedRows {
 }
 
 /// Compares the rows of two answers. The second row of an id is another one than its first.
-pub(super) fn compare(before: &[Ranked], after: &[Ranked]) -> Change {
+pub(super) fn compare(before: &[RankedRow], after: &[RankedRow]) -> Change {
     let before_at = places(before);
     let after_at = places(after);
     let mut change = Change {
@@ -103,8 +103,8 @@ pub(super) fn compare(before: &[Ranked], after: &[Ranked]) -> Change {
     change
 }
 
-/// Where each row is, by its id and how many of that id are before it.
-fn places(rows: &[Ranked]) -> HashMap<(i64, u32), usize> {
+/// The position of each row, by its id and the number of earlier rows with this id.
+fn places(rows: &[RankedRow]) -> HashMap<(i64, u32), usize> {
     let mut seen: HashMap<i64, u32> = HashMap::new();
     let mut places = HashMap::with_capacity(rows.len());
     for (at, row) in rows.iter().enumerate() {
@@ -117,11 +117,11 @@ fn places(rows: &[Ranked]) -> HashMap<(i64, u32), usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, Ranked, compare};
+    use super::{Change, RankedRow, compare};
 
     fn check(before: &[(i64, f64)], after: &[(i64, f64)], expected: Change) {
-        let ranked = |rows: &[(i64, f64)]| -> Vec<Ranked> {
-            rows.iter().map(|(id, score)| Ranked { id: *id, score: Some(*score) }).collect()
+        let ranked = |rows: &[(i64, f64)]| -> Vec<RankedRow> {
+            rows.iter().map(|(id, score)| RankedRow { id: *id, score: Some(*score) }).collect()
         };
         assert_eq!(compare(&ranked(before), &ranked(after)), expected);
     }
@@ -149,8 +149,8 @@ mod tests {
     /// Sums of floats depend on their order.
     #[test]
     fn the_same_rows_shift_by_the_same() {
-        let rows = |by: f64| -> Vec<Ranked> {
-            (1..40).map(|id| Ranked { id, score: Some(by / id as f64) }).collect()
+        let rows = |by: f64| -> Vec<RankedRow> {
+            (1..40).map(|id| RankedRow { id, score: Some(by / id as f64) }).collect()
         };
         let (before, after) = (rows(0.1), rows(0.7));
         let first = compare(&before, &after);

@@ -33,13 +33,13 @@ struct CapturedKey {
 struct CapturedList {
     ids: Vec<i64>,
     scores: Vec<f64>,
-    /// True if there are no more.
+    /// Whether the list is complete.
     complete: bool,
     took: Duration,
 }
 
 impl CapturedList {
-    /// True if its first ids are known, so many of them.
+    /// Whether at least the first `limit` ids are known.
     fn has(&self, limit: u32) -> bool {
         self.complete || self.ids.len() >= limit as usize
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::compare::{Change, ChangedRows, Ranked, changed_rows, compare};
+use super::compare::{Change, ChangedRows, RankedRow, changed_rows, compare};
 use super::cover::Cover;
 use super::error::Error;
 use super::load::Capture;
@@ -23,17 +23,17 @@ use anabranch_plan::{LedgerEntry, Plan, RunOptions};
 
 /// The number of requests are shown that changed, unless the caller wants more.
 const EXAMPLES: usize = 3;
-/// How many reasons are told.
+/// The most reasons that are reported.
 const REASONS_TOLD: usize = 5;
-/// How many are told apart: an error may name a row, and then each is another.
+/// The most reasons that are distinguished. An error may name a row, so that each is different.
 const REASONS_KEPT: usize = 1_000;
 
 /// The parts of answers that are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffOptions {
-    /// So many rows of each answer.
+    /// The number of rows of each answer that are compared.
     pub top: usize,
-    /// The key whose values are compared; the one that the last sort of the second plan goes by if not given.
+    /// The key whose values are compared. Default: the key of the second plan's last sort.
     pub score: Option<String>,
 }
 
@@ -62,18 +62,18 @@ pub struct Difference {
     pub top: usize,
     /// The share of requests whose rows, or their order, changed.
     pub changed: f64,
-    /// Rows that came into the top, a request.
+    /// The mean number of rows that entered the top, per request.
     pub entered: f64,
-    /// Rows that left it, a request.
+    /// The mean number of rows that left the top, per request.
     pub left: f64,
-    /// How many places a row moves that stays in it.
+    /// The mean number of places that a row in both answers moves.
     pub rank_move: f64,
-    /// How its score changes.
+    /// The change of its score.
     pub score: Option<ScoreShift>,
-    /// Trips a request.
+    /// The mean number of trips per request.
     pub trips: BeforeAfter<f64>,
-    /// How long requests wait for their sources: the longest way through the trips, with the times that they took when
-    /// they were captured.
+    /// The time for which requests wait for their sources: the longest path through the trips, with their captured
+    /// durations.
     pub waits: BeforeAfter<Percentiles>,
     /// The requests that changed most.
     pub examples: Vec<ChangedRequest>,
@@ -98,40 +98,40 @@ pub struct CaptureCounts {
     pub compared: u64,
     /// The captures that were not.
     pub not_comparable: u64,
-    /// Why not, the most frequent reasons first, and how often.
+    /// The reasons, the most frequent first, with their counts.
     pub reasons: Vec<Incomparable>,
 }
 
-/// Why captures were not compared.
+/// A reason why captures were not compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Incomparable {
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// How many.
+    /// The number of captures.
     pub captures: u64,
 }
 
-/// How the score of rows changes that are in both answers.
+/// The change of the score of rows that are in both answers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScoreShift {
     /// The key.
     pub key: String,
-    /// The mean, whichever way it goes.
+    /// The mean of the absolute change.
     pub mean: f64,
-    /// The most.
+    /// The largest absolute change.
     pub most: f64,
 }
 
 /// One of each plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct BeforeAfter<T> {
-    /// Of the first plan.
+    /// The value of the first plan.
     pub before: T,
-    /// Of the second.
+    /// The value of the second plan.
     pub after: T,
 }
 
-/// Of a spread of times.
+/// Percentiles of a distribution of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Percentiles {
     /// The median, in microseconds.
@@ -142,7 +142,7 @@ pub struct Percentiles {
 
 /// The answer of one plan to a capture.
 struct VersionResult {
-    rows: Vec<Ranked>,
+    rows: Vec<RankedRow>,
     trips: u32,
     wait: Duration,
 }
@@ -172,7 +172,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// The same with at most so many requests in [`Difference::examples`].
+    /// The same with at most this many requests in [`Difference::examples`].
     #[must_use]
     pub fn with_examples(mut self, most: usize) -> Differ<'a> {
         self.most_examples = most;
@@ -240,7 +240,7 @@ impl<'a> Differ<'a> {
         })
     }
 
-    fn rows(&self, answer: &Answer, plan: &Plan) -> Vec<Ranked> {
+    fn rows(&self, answer: &Answer, plan: &Plan) -> Vec<RankedRow> {
         let keys = &plan.compiled().registries.keys;
         let key = self.score.as_ref().and_then(|name| keys.named(name)).map(|entry| entry.key);
         let number = |value: Scalar| match value {
@@ -249,7 +249,7 @@ impl<'a> Differ<'a> {
             Scalar::Bool(_) | Scalar::Text(_) => None,
         };
         let rows = answer.candidates().take(self.top);
-        rows.map(|row| Ranked { id: row.id, score: key.and_then(|key| row.get(key)).and_then(number) })
+        rows.map(|row| RankedRow { id: row.id, score: key.and_then(|key| row.get(key)).and_then(number) })
             .collect()
     }
 
@@ -283,7 +283,7 @@ impl<'a> Differ<'a> {
             (rows.entered.len() + rows.left.len(), rows.moved.len())
         };
         let examples = &mut self.difference.examples;
-        // Of equal ones the first address: the order of captures says nothing.
+        // Of equal ones, the one with the first address, because the order of captures is arbitrary.
         let order = |request: &ChangedRequest| (std::cmp::Reverse(size(request)), request.capture.clone());
         let at = examples.partition_point(|other| order(other) <= order(&request));
         examples.insert(at, request);

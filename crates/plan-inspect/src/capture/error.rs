@@ -1,4 +1,4 @@
-//! Why a capture cannot be taken, read or replayed.
+//! The errors of taking, reading and replaying captures.
 
 use anabranch_content as content;
 use anabranch_content::Address;
@@ -7,7 +7,7 @@ use anabranch_text::Problems;
 use super::parts::CapturedFailure;
 use anabranch_plan::Error as PlanError;
 
-/// Why a capture cannot be taken, read or replayed.
+/// The reason why a capture cannot be taken, read or replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store failed.
@@ -21,7 +21,7 @@ pub enum Error {
         /// The bytes that a capture may have.
         most: usize,
     },
-    /// Nothing is stored under this address, or something else.
+    /// There is no capture under this address.
     #[error("{address} is no capture of this store")]
     NoCapture {
         /// The address.
@@ -103,7 +103,7 @@ pub enum Error {
         /// The names that exist.
         known: Vec<String>,
     },
-    /// A set of captures cannot be called this.
+    /// The name is not valid for a set of captures.
     #[error("a set of captures cannot be called {set:?}: 1 to 100 letters, digits, `_`, `-` or `.`")]
     SetName {
         /// The name.

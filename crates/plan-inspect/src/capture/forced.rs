@@ -1,7 +1,7 @@
-//! Makes a replayed request give up the nodes that the captured one gave up.
+//! Makes a replayed request drop the nodes that the captured one dropped.
 //!
-//! Time decided then, and no time passes in a replay. So the plan is compiled once more, and the stages that did not
-//! make it are replaced: by one that fails, one that is dropped, or one that never ends.
+//! Time decided about them, and no time passes in a replay. So the plan is compiled again, and the dropped stages are
+//! replaced: by one that fails, one that is dropped, or one that never ends.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use anabranch_plan::expr::{Filter, Pred, Scope};
 use anabranch_plan::inspect::{
     Compiled, ObservedRead, Observer, PlanNode, Region, RegionMembership, StageWork,
 };
-use anabranch_plan::op::{Condition, Form, Inputs, Started, Wait};
+use anabranch_plan::op::{Condition, Form, Inputs, StartedWork, Wait};
 use anabranch_plan::schema::Schema;
 use anabranch_plan::{Error, LedgerEntry, OpError, Plan};
 use anabranch_rows::Rows;
@@ -34,14 +34,14 @@ enum Fate {
 pub(super) struct ForcedPlan {
     pub(super) plan: Plan,
     /// Sees the nodes that were to fail, if one was.
-    pub(super) expected: Arc<Expected>,
+    pub(super) expected: Arc<ExpectedFailures>,
     /// The nodes that forced ones stand for, by number; the forced ones come behind those of the plan.
     pub(super) stand_for: Vec<Option<usize>>,
 }
 
 /// The nodes of which one failed. One that makes rows now ends the replay: nothing would go on.
 #[derive(Default)]
-pub(super) struct Expected {
+pub(super) struct ExpectedFailures {
     nodes: HashSet<usize>,
     pub(super) unfailed: Notify,
 }
@@ -57,7 +57,7 @@ impl ForcedPlan {
         let compiled = plan.compiled();
         let fates = fates(compiled, ledger, failed).unwrap_or_default();
         let expected = failed.map_or_else(HashSet::new, |node| expected(compiled, node));
-        let expected = Arc::new(Expected { nodes: expected, unfailed: Notify::new() });
+        let expected = Arc::new(ExpectedFailures { nodes: expected, unfailed: Notify::new() });
         if failed.is_some() && expected.nodes.is_empty() {
             // A node that is not there does not fail.
             expected.unfailed.notify_one();
@@ -140,7 +140,7 @@ fn force(plan: &mut Compiled, stage: usize, fate: Fate, stand_for: &mut Vec<Opti
     let what = match fate {
         Fate::Drop => StageWork::Gate { node, open: true, when: never(plan) },
         Fate::Fail | Fate::Wait => {
-            // A node of its own: other stages may go by the one that it stands for.
+            // A new node, because other stages may use the one that it replaces.
             stand_for.push(plan.last_node(stage));
             let form = Form::Wait(Arc::new(ForcedNode(fate)));
             let node = PlanNode { form, ..plan.nodes[node].clone() };
@@ -163,15 +163,15 @@ fn never(plan: &Compiled) -> Condition {
 struct ForcedNode(Fate);
 
 impl Wait for ForcedNode {
-    fn start(self: Arc<Self>, _: Inputs, _: &Arc<Call>) -> Started {
+    fn start(self: Arc<Self>, _: Inputs, _: &Arc<Call>) -> StartedWork {
         match self.0 {
-            Fate::Fail => Started::Ready(Err(OpError::Late("as recorded".to_owned()))),
-            Fate::Drop | Fate::Wait => Started::Later(Box::pin(std::future::pending())),
+            Fate::Fail => StartedWork::Ready(Err(OpError::Late("as recorded".to_owned()))),
+            Fate::Drop | Fate::Wait => StartedWork::Later(Box::pin(std::future::pending())),
         }
     }
 }
 
-impl Observer for Expected {
+impl Observer for ExpectedFailures {
     fn read(&self, _: &ObservedRead<'_>) {}
 
     fn node(&self, node: usize, _: &Rows) {

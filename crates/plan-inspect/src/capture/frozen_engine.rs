@@ -1,4 +1,4 @@
-//! An engine on which no time passes: nothing is late in a replay, whatever it costs here.
+//! An engine on which no time passes, so that nothing is late in a replay.
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use anabranch_engine::pool::{Pool, Task};
 use anabranch_engine::seams::Seams;
 use anabranch_engine::tasks::TokioTasks;
 
-/// An engine without time and threads of its own: all is done where the run is polled.
+/// An engine without its own time and threads: everything runs where the run is polled.
 pub(super) fn engine() -> engine::Engine {
     let here: Arc<dyn Pool> = Arc::new(Here);
     let seams = Seams {
@@ -24,8 +24,8 @@ pub(super) fn engine() -> engine::Engine {
     engine::Engine::with_seams(seams, &config)
 }
 
-/// The time that nodes see on such an engine: what they wait for is there at once. It stands where the engine's does, or
-/// nodes would seem to have taken as long as the engine is old.
+/// The clock of nodes on such an engine. Every wait of a node ends immediately. It starts at the engine's time;
+/// otherwise nodes would seem to take as long as the age of the engine.
 pub(super) fn hurried(runs: &engine::Engine) -> Arc<dyn Clock> {
     Arc::new(HurriedClock(runs.clock().now()))
 }

@@ -1,4 +1,4 @@
-//! Looking into a captured request while it is answered again: why a row is where it is, and what a node made.
+//! Inspects a captured request while it is replayed: why a row is where it is, and the rows of a node.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct NodeRows {
 }
 
 impl Replayer {
-    /// Why a row is in the answer to a captured request, or is not.
+    /// Explains why a row is in the answer to a captured request, or is not.
     pub async fn why(&self, capture: &Capture, row: i64) -> Result<Why, Error> {
         if let Some(cause) = &capture.outcome.failure {
             return Err(Error::CapturedFailure { address: capture.address, cause: cause.clone() });
@@ -41,11 +41,11 @@ impl Replayer {
         let number = numbered(plan.compiled(), node)?;
         let outcome = &capture.outcome;
         if let Some(cause) = outcome.failure.as_ref().filter(|failure| failure.node.is_none()) {
-            // Nobody knows how far it got.
+            // Its progress is unknown.
             return Err(Error::CapturedFailure { address: capture.address, cause: cause.clone() });
         }
         let (seen, _) = self.watch(&plan, capture).await?;
-        // What was added behind a node for its fallback has the rows that stand for its own.
+        // The region that was added after a node for its fallback has the rows that replace its own.
         let nodes = &plan.compiled().nodes;
         let behind = || nodes.iter().position(|behind| behind.alone && behind.inputs[0] == number);
         let rows = seen.rows(number).or_else(|| seen.rows(behind()?));
@@ -63,7 +63,7 @@ impl Replayer {
         Ok(NodeRows { node: nodes[number].id.clone(), answer, registries })
     }
 
-    /// Answers the request again and keeps what its nodes make; the answer, if there was one then.
+    /// Replays the request and records the rows of its nodes. Also returns the answer, if the captured request had one.
     async fn watch(
         &self,
         plan: &Plan,

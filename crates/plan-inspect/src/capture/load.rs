@@ -20,16 +20,16 @@ use anabranch_plan::{Request, UserId};
 pub struct Capture {
     /// Its name.
     pub address: Address,
-    /// When it was stored.
+    /// The time at which it was stored.
     pub at: Option<Time>,
-    /// How the request ended.
+    /// The outcome of the request.
     pub outcome: Outcome,
-    /// The answer, or the words of the error.
+    /// The answer, or the error message.
     pub answer: Bytes,
-    /// True if secrets were masked in it.
+    /// Whether secrets are masked in it.
     pub masked: bool,
     pub(super) env: Option<String>,
-    /// The bounds of the engine that answered; nothing if those of the registries counted.
+    /// The bounds of the engine that answered; `None` for those of the registries.
     pub(super) bounds: Option<Bounds>,
     /// The plan, by address and as text.
     pub(super) plan: (Address, String),

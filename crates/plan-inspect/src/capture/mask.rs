@@ -33,7 +33,7 @@ pub(super) struct Behind {
 }
 
 impl Masks {
-    /// Masks for these keys and parameters; what cannot be masked is told.
+    /// Masks for these keys and parameters. The error names the ones that cannot be masked.
     pub(super) fn new(keys: &[String], params: &[String], registries: &Registries) -> Result<Masks, String> {
         let key = |name: &String| match registries.keys.named(name) {
             Some(entry) if entry.key == Key::ID => {
@@ -64,7 +64,7 @@ impl Masks {
         self.keys.contains(&key)
     }
 
-    /// The parameters of a request, masked.
+    /// Masks the parameters of a request.
     pub(super) fn params(&self, params: &Values) -> Values {
         let mut masked = params.clone();
         for &at in &self.params {
@@ -76,7 +76,7 @@ impl Masks {
         masked
     }
 
-    /// The candidates of a request, masked; what is behind them is noted.
+    /// Masks the candidates of a request. The original values are recorded in `behind`.
     pub(super) fn candidates(&self, rows: &Rows, behind: &mut Behind) -> Rows {
         let mut masked = rows.clone();
         for (key, column) in rows.batch().columns().iter().filter(|(key, _)| self.has(*key)) {
@@ -97,7 +97,7 @@ impl Masks {
         if list.kind() == Kind::Text { List::texts(texts) } else { List::ints(ints) }
     }
 
-    /// A column, masked; what is behind it is noted.
+    /// Masks a column. The original values are recorded in `behind`.
     pub(super) fn column(&self, column: &Column, behind: &mut Behind) -> Column {
         let mut masked = |row: usize| Some(self.scalar(&column.get(row)?.into(), behind));
         let values: Vec<Option<Scalar>> = (0..column.len()).map(&mut masked).collect();

@@ -1,7 +1,7 @@
-//! Making a capture again without the values that it may not hold.
+//! Makes a capture again without the values that it may not hold.
 //!
-//! The captured request runs once more, on replies with pseudonyms in them, and what it reads then is the capture. Keys
-//! that hold a masked value hold its pseudonym too; what the store has under them is found with the value behind it.
+//! The captured request runs again, on replies with pseudonyms, and its reads then are the capture. Keys that contain a
+//! masked value contain its pseudonym, too. The stored reply to such a key is found by the original value.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ use anabranch_plan::source::{Data, Error, Read, Reply};
 /// The reads of one request that is made again with pseudonyms.
 pub(super) struct Masking {
     masks: Arc<Masks>,
-    /// The parameters behind those that are masked.
+    /// The original values of masked parameters.
     params: Values,
     model: Arc<Model>,
     replies: Replies,
@@ -48,7 +48,7 @@ impl Masking {
         let reply = match reply {
             Ok(reply) => Ok(Reply { data: self.masked(reply.data, &reader.read, &mut made.behind), ..reply }),
             Err(Error::NotCaptured { .. }) => reply,
-            // It may say what was found.
+            // The error message may contain a value.
             Err(error) => Err(Error::Recorded {
                 message: format!("{endpoint} failed; what it said is masked").into(),
                 severity: error.severity(),
@@ -77,7 +77,7 @@ impl Masking {
         }
     }
 
-    /// The replies and the values behind the pseudonyms; `None` if it asked for values that were not captured.
+    /// The replies and the values behind the pseudonyms; `None` if it read values that were not captured.
     pub(super) fn take(&self) -> Option<(Vec<Exchange>, Behind)> {
         let MaskedExchanges { behind, exchanges } = std::mem::take(&mut *self.lock());
         self.model.uncovered().is_none().then_some((exchanges, behind))

@@ -1,15 +1,14 @@
-//! Captures: a request with all that its answer came from, so that it can be answered again elsewhere, the same to the
-//! byte.
+//! Captures: a request with everything that its answer depends on, so that it can be replayed elsewhere, identical to
+//! the byte.
 //!
 //! ```text
 //! capture = plan, registries, files that the plan names         shared by many captures, stored once
 //!         + request, replies of sources, outcome, answer        its own
 //! ```
 //!
-//! Each part is a blob; a capture is a derivation that reads them, and its memo is the answer. What a node read is
-//! recorded where it reads (`recorder.rs`), after what it shares with other nodes was sorted out, so a replay
-//! does not depend on how nodes interleaved. What time decided is in the outcome: the ledger, the names that were
-//! made up, the failure.
+//! Each part is a blob. A capture is a derivation that reads them, and its memo is the answer. The reads of a node are
+//! recorded at the node (`recorder.rs`), after sharing with other nodes is resolved, so a replay does not depend on how
+//! nodes interleaved. Everything that time decided is in the outcome: the ledger, the generated ids, the failure.
 
 mod bytes;
 mod values;

@@ -11,7 +11,7 @@ use super::replayed_reads::whole;
 use anabranch_plan::inspect::{Compiled, StageWork};
 use anabranch_plan::source::{Error, Keys, Reader, Reply};
 
-/// One request to a plan that asks for other things than the captured one.
+/// One request to a plan whose reads differ from those of the captured one.
 pub(super) struct Model {
     cover: Arc<Cover>,
     asked: Mutex<ModelledReads>,
@@ -19,11 +19,11 @@ pub(super) struct Model {
 
 #[derive(Default)]
 struct ModelledReads {
-    /// Keys that were read with readers of one kind, which share what they read.
+    /// The keys that were read with readers of one kind, which share their replies.
     shared: HashSet<(usize, String)>,
-    /// How long each reader waited, by its number.
+    /// The waiting time of each reader, by its number.
     waited: HashMap<u32, Duration>,
-    /// The first read that the capture has no reply to, and whose it is.
+    /// The first read that the capture has no reply to, with the number of its reader.
     uncovered: Option<(u32, Error)>,
 }
 
@@ -54,13 +54,13 @@ impl Model {
         Ok(Reply::whole(data, u32::from(commands > 0), commands))
     }
 
-    /// The first read that the capture has no reply to, if there is one: the reader's number, and the error. Something
-    /// may have stood in for it, but nobody knows whether it would have had to.
+    /// The first read that the capture has no reply to, if there is one: the reader's number, and the error. A fallback
+    /// may have replaced it, but it is unknown whether that would have been necessary.
     pub(super) fn uncovered(&self) -> Option<(u32, Error)> {
         self.lock().uncovered.clone()
     }
 
-    /// How long the plan would have waited: the longest way through its stages.
+    /// The time for which the plan would have waited: the longest path through its stages.
     pub(super) fn longest_wait(&self, plan: &Compiled) -> Duration {
         let asked = self.lock();
         let own = |stage: NodeId| match &plan.stages[stage.index()].what {

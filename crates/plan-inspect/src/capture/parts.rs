@@ -1,4 +1,4 @@
-//! The small parts of a capture as canonical values: what it is made of, who asked, how it ended.
+//! The small parts of a capture as canonical values: its contents, its request, and its outcome.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use anabranch_rows::Kind;
 /// The version of all of these.
 const VERSION: i64 = 1;
 
-/// Why a part cannot be read.
+/// The reason why a part cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Unreadable {
     /// It is of another version.
     Version(i64),
-    /// Something else.
+    /// Any other problem.
     Broken(String),
 }
 
@@ -47,26 +47,26 @@ pub(super) struct Contents {
     pub(super) masked: bool,
 }
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// The name it was given, or the one made for it.
+    /// The caller's id, or a generated one.
     pub request_id: Option<String>,
-    /// The name of its run.
+    /// The id of its run.
     pub engine_request_id: Option<String>,
     /// The ledger: the degraded parts of the response.
     pub ledger: Vec<LedgerEntry>,
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     pub failure: Option<CapturedFailure>,
 }
 
-/// Why a captured request has no answer.
+/// The reason why a captured request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct CapturedFailure {
-    /// The node that failed by what it was given; nothing if time or load were the reason.
+    /// The node that failed because of its inputs; `None` if time or load was the reason.
     pub node: Option<String>,
-    /// The error, in words.
+    /// The error message.
     pub text: String,
 }
 
@@ -122,7 +122,7 @@ impl Contents {
     }
 }
 
-/// Bounds beyond what an integer holds are no bounds, then and now.
+/// Encodes bounds. Bounds that exceed an integer are unlimited.
 fn encode_bounds(bounds: Bounds) -> Value {
     let int = |count: u64| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
     map_of([("rows", int(bounds.rows)), ("bytes", int(bounds.bytes))])
@@ -140,7 +140,7 @@ fn decode_bounds(value: Value) -> Result<Bounds, Unreadable> {
 }
 
 impl Outcome {
-    /// How it ended; `ledger` is that of a request which failed.
+    /// The outcome of a request. `ledger` is that of a failed one.
     pub(super) fn new(answer: &Result<Answer, PlanError>, ledger: Vec<LedgerEntry>) -> Outcome {
         match answer {
             Ok(answer) => Outcome {
@@ -192,7 +192,7 @@ impl Outcome {
     }
 }
 
-/// A request; its parameters go by their names, nulls too: what is not there, nobody knew of.
+/// Encodes a request. Parameters are stored by name, including nulls. A missing parameter did not exist at that time.
 pub(super) fn encode_request(request: &Request, registries: &Registries) -> Vec<u8> {
     let set = registries.params.iter().zip(request.params()).map(|(entry, value)| {
         let value = match (request.params().list(entry.index), value) {
@@ -213,7 +213,7 @@ pub(super) fn encode_request(request: &Request, registries: &Registries) -> Vec<
         ("params", Value::Map(set.collect())),
     ];
     fields.extend(request.candidates().map(|rows| ("candidates", candidates(rows, &registries.keys))));
-    // A plan that asks for the time is replayed at the same one.
+    // A plan that reads the time is replayed at the same time.
     fields.extend(request.params().known_now().map(|now| ("now", Value::Float(now))));
     encode(fields)
 }

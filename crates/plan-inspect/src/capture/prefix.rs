@@ -8,7 +8,7 @@ use super::sets::CAPTURE;
 /// Derivations looked up at a time.
 const PAGE: usize = 100;
 
-/// The captures whose addresses begin with these hex digits, in order, at most so many.
+/// The captures whose addresses begin with these hex digits, in order, at most `most`.
 pub async fn captures_with_prefix(store: &Store, digits: &str, most: usize) -> Result<Vec<Address>, Error> {
     let digits = digits.to_ascii_lowercase();
     let mut found = Vec::new();
@@ -19,7 +19,7 @@ pub async fn captures_with_prefix(store: &Store, digits: &str, most: usize) -> R
         for address in page {
             let text = address.to_string();
             if !text.starts_with(&digits) {
-                // They come in order: behind the digits there is none.
+                // The addresses are in order, so no further one matches.
                 if text.as_str() > digits.as_str() {
                     return Ok(found);
                 }

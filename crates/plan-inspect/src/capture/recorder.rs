@@ -1,4 +1,4 @@
-//! Keeps the reads of a request, while it runs.
+//! Records the reads of a request while it runs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +24,7 @@ struct Exchanges {
 }
 
 impl Recorder {
-    /// A recorder that keeps at most so many bytes.
+    /// A recorder that keeps at most `most` bytes.
     pub(super) fn new(most: usize) -> Arc<Recorder> {
         Arc::new(Recorder { most, recording: Mutex::default() })
     }

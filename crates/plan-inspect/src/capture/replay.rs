@@ -10,7 +10,7 @@ use anabranch_rows::Rows;
 use futures_util::future::{Either, select};
 
 use super::error::Error;
-use super::forced::{Expected, ForcedPlan};
+use super::forced::{ExpectedFailures, ForcedPlan};
 use super::frozen_engine;
 use super::load::Capture;
 use super::parts::{CapturedFailure, Outcome};
@@ -18,22 +18,22 @@ use super::replayed_reads::{RecordedFrom, RecordedReplies};
 use crate::why::NodeRecords;
 use anabranch_plan::Registries;
 use anabranch_plan::Request;
-use anabranch_plan::bounds::{Bounds, Budget};
+use anabranch_plan::bounds::Bounds;
 use anabranch_plan::inspect::{Inspection, NamedFile, ObservedRead, Observer, Replay};
 use anabranch_plan::op::Ops;
 use anabranch_plan::registry::Endpoint;
-use anabranch_plan::source::{Bound, Fetch, Keys, Pattern, Read, Source};
+use anabranch_plan::source::{Bound, Fetch, Keys, Pattern, Read, ReadContext, Source};
 use anabranch_plan::{Answer, RequestId};
 use anabranch_plan::{Config, Engine, Plan, RunOptions};
 
-/// How many compiled plans are kept for the captures to come.
+/// The number of compiled plans that are kept for later captures.
 const PLANS_KEPT: usize = 16;
 
-/// Answers captured requests again, from what was recorded and nothing else.
+/// Replays captured requests, from their recordings only.
 pub struct Replayer {
     runs: engine::Engine,
     ops: Ops,
-    /// Plans by what they were made from, the last used at the end; at most [`PLANS_KEPT`].
+    /// The plans by their sources, the last used one at the end; at most [`PLANS_KEPT`].
     plans: Mutex<Vec<(PlanKey, Plan)>>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct MadeFrom<'a> {
     /// The addresses of all of it.
     pub(super) addresses: Vec<Address>,
     pub(super) env: Option<&'a str>,
-    /// The bounds of its requests; nothing for those of the registries.
+    /// The bounds of its requests; `None` for those of the registries.
     pub(super) bounds: Option<Bounds>,
     pub(super) registries: Vec<(&'a str, &'a str)>,
     pub(super) text: &'a str,
@@ -70,7 +70,7 @@ impl Default for Replayer {
 }
 
 impl Replayer {
-    /// One for plans made of these ops.
+    /// A replayer for plans with these ops.
     pub fn new(ops: Ops) -> Replayer {
         Replayer { runs: frozen_engine::engine(), ops, plans: Mutex::default() }
     }
@@ -84,7 +84,7 @@ impl Replayer {
     pub async fn replay(&self, capture: &Capture) -> Result<ReplayResult, Error> {
         let plan = self.plan_of(capture)?;
         let answer = match &capture.outcome.failure {
-            // Time and load are not captured; what came of them is.
+            // Time and load are not captured, but their effects are.
             Some(failure) if failure.node.is_none() => Err(failure.clone()),
             _ => {
                 let request = capture.request_to(&plan)?;
@@ -136,8 +136,8 @@ impl Replayer {
         Ok(plan)
     }
 
-    /// An engine without sources, for plans that answer captured requests. Whatever the config says of sources and
-    /// threads does not count.
+    /// An engine without sources, for plans that replay captured requests. The config's sources and threads are
+    /// ignored.
     pub fn engine(&self, mut config: Config) -> Engine {
         let nowhere = |_: &Endpoint| Arc::new(Nowhere) as Arc<dyn Source>;
         config.sources = config.registries.endpoints.iter().map(nowhere).collect();
@@ -161,8 +161,7 @@ pub(super) fn written(plan: &Plan, answer: &Result<Answer, CapturedFailure>) -> 
     bytes
 }
 
-/// Answers a request again that ended so, with the nodes given up that were given up then; `seen` keeps the rows of
-/// nodes.
+/// Replays a request with this outcome, and drops the nodes that were dropped then. `seen` records the rows of nodes.
 pub(super) async fn again(
     plan: &Plan,
     request: Request,
@@ -201,7 +200,7 @@ pub(super) fn replay(plan: &Plan, from: RecordedFrom) -> Replay {
 /// The observers of a replay.
 struct Observers {
     seen: Option<Arc<NodeRecords>>,
-    expected: Arc<Expected>,
+    expected: Arc<ExpectedFailures>,
     /// The nodes of the plan as it was; forced ones come behind them.
     nodes: usize,
     stand_for: Vec<Option<usize>>,
@@ -222,7 +221,7 @@ impl Observer for Observers {
     }
 }
 
-/// The answer with the names that the captured one had, and its ledger: how long it waited nobody can tell again.
+/// The answer with the ids and the ledger of the captured one, because the waiting times cannot be reproduced.
 fn named(answer: Answer, outcome: &Outcome) -> Answer {
     let name = |name: &Option<String>, made: RequestId| name.clone().map_or(made, RequestId::Given);
     Answer {
@@ -233,7 +232,7 @@ fn named(answer: Answer, outcome: &Outcome) -> Answer {
     }
 }
 
-/// A source that a replay never asks.
+/// A source that a replay never reads.
 struct Nowhere;
 
 impl Source for Nowhere {
@@ -243,7 +242,7 @@ impl Source for Nowhere {
 }
 
 impl Bound for Nowhere {
-    fn fetch(&self, _: Keys, _: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, _: Keys, _: ReadContext<'_>) -> Fetch {
         unreachable!("a replay's reads are answered from what was recorded")
     }
 }

@@ -1,4 +1,4 @@
-//! Reads of a replay, answered from what was recorded.
+//! The reads of a replay, answered from the recording.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl RecordedReplies {
         RecordedReplies { endpoints: endpoints.map(|endpoint| endpoint.id.as_str().into()).collect(), from }
     }
 
-    /// Of several that were made, the last: the others were tried again.
+    /// Of several equal reads, the last one counts, because the others were retried.
     fn same(&self, replies: &Replies, reader: &Reader, keys: &Keys, stale: bool) -> Result<Reply, Error> {
         let mut made = replies.exchanges.iter().rev();
         let found = made
@@ -65,7 +65,7 @@ pub(super) fn not_captured(endpoint: &Arc<str>, reader: &Reader, keys: &Keys, fi
     Error::NotCaptured { endpoint: Arc::clone(endpoint), command }
 }
 
-/// The key at a place as the store has it; nothing where a row has none.
+/// The key at an index, in the form of the store; `None` for a row without a key.
 pub(super) fn whole(affixes: Option<(&str, &str)>, keys: &Keys, at: usize) -> Option<String> {
     match keys {
         Keys::Ids(ids) => {

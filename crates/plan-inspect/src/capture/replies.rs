@@ -21,10 +21,10 @@ pub(crate) struct Replies {
     pub(super) exchanges: Vec<Exchange>,
 }
 
-/// A reader of the plan, as far as its keys and what it asks for are concerned.
+/// A reader of the plan: its keys, and its read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Asker {
-    /// Its place among the plan's readers.
+    /// Its index among the plan's readers.
     pub(super) number: u32,
     /// The id of the endpoint.
     pub(super) endpoint: Arc<str>,
@@ -33,25 +33,25 @@ pub(super) struct Asker {
     pub(super) read: Read,
 }
 
-/// One read of one node: what it asked, and what it got.
+/// One read of one node: the request, and the reply.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     /// The reader's number.
     pub(super) reader: u32,
     pub(super) keys: Keys,
     pub(super) reply: Result<Reply, Error>,
-    /// How long it took.
+    /// The duration of the read.
     pub(super) took: Duration,
-    /// How old the reply was, if it stood for one that did not come.
+    /// The age of the reply, if it is a stale fallback.
     pub(super) stale: Option<Duration>,
 }
 
-/// Why replies cannot be read.
+/// The reason why replies cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
     /// They are of another version.
     Version(u8),
-    /// They break off, or say what cannot be.
+    /// They are truncated or inconsistent.
     Broken,
 }
 

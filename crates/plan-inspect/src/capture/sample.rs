@@ -19,7 +19,7 @@ use super::error::Error;
 use super::mask::Masks;
 use super::replay::Replayer;
 use super::sets;
-use super::take::{Fixed, UnsavedCapture, run_recorded};
+use super::take::{SharedParts, UnsavedCapture, run_recorded};
 use anabranch_plan::Answer;
 use anabranch_plan::Error as PlanError;
 use anabranch_plan::Registries;
@@ -28,27 +28,27 @@ use anabranch_plan::inspect::Compiled;
 use anabranch_plan::op::Ops;
 use anabranch_plan::{Plan, RunOptions};
 
-/// Which requests of an engine are captured, and how much that may be.
+/// The captures of an engine's requests, and their limits.
 #[derive(Clone, Debug)]
 pub struct Sampling {
-    /// Where captures go.
+    /// The destination of captures.
     pub store: Store,
     set: String,
-    /// One request in so many is captured.
+    /// One request in this many is captured.
     pub one_in: NonZeroU64,
-    /// At most so many a second.
+    /// The most captures per second.
     pub per_second: NonZeroU32,
-    /// The bytes that a request may read to be captured.
+    /// The most bytes that a captured request may read.
     pub most_bytes: usize,
-    /// The bytes of all captures of the engine; parts that captures share count once, with the first.
+    /// The most bytes of all captures of the engine. Parts that captures share count once, with the first.
     pub total_bytes: u64,
-    /// The number of captures that may wait to be written.
+    /// The most captures that wait to be written.
     pub most_waiting: NonZeroUsize,
     masks: Arc<Masks>,
 }
 
 impl Sampling {
-    /// One request in a thousand, at most ten a second, 1 MiB each and 1 GiB together, 16 waiting, nothing masked.
+    /// One request in a thousand, at most ten per second, 1 MiB each and 1 GiB together, 16 waiting, nothing masked.
     pub fn new(store: Store, set: &str) -> Result<Sampling, Error> {
         sets::check_name(set)?;
         Ok(Sampling {
@@ -63,8 +63,9 @@ impl Sampling {
         })
     }
 
-    /// The same with pseudonyms for the values of these keys, as they are read, and of these parameters: equal values
-    /// have equal ones, and the key that they are made with is kept nowhere. Names that cannot be masked are told.
+    /// The same with pseudonyms for the values of these keys, as they are read, and of these parameters. Equal values
+    /// have equal pseudonyms, and the key that creates them is not stored anywhere. The error names the ones that
+    /// cannot be masked.
     pub fn masking(
         self,
         keys: &[String],
@@ -92,7 +93,7 @@ pub struct SampleCounts {
     pub dropped_queue: u64,
     /// All that captures may be was used up.
     pub dropped_total: u64,
-    /// With pseudonyms for what is masked they go another way.
+    /// The request runs differently with pseudonyms for the masked values.
     pub dropped_masked: u64,
     /// The store failed.
     pub dropped_store: u64,
@@ -113,7 +114,7 @@ pub struct Sampler {
     more: Notify,
     counts: [AtomicU64; 8],
     /// The addressed parts of the plans that captures were taken of; those of plans that are gone go with the next new one.
-    fixed: Mutex<Vec<(Weak<Compiled>, Arc<Fixed>)>>,
+    fixed: Mutex<Vec<(Weak<Compiled>, Arc<SharedParts>)>>,
 }
 
 #[derive(Clone, Copy)]
@@ -129,7 +130,7 @@ enum Count {
 }
 
 impl Sampler {
-    /// A sampler of plans made of these ops. Which requests are chosen follows from the seed.
+    /// A sampler for plans with these ops. The seed decides which requests are chosen.
     pub fn new(sampling: Sampling, ops: Ops, seed: u64) -> Sampler {
         Sampler {
             sampling,
@@ -151,9 +152,19 @@ impl Sampler {
         request: Request,
         options: &RunOptions,
     ) -> Result<Answer, PlanError> {
-        if !self.chooses(plan.engine().runs().clock().now()) {
-            return plan.run_with(request, options).await;
+        match self.chooses(plan.engine().runs().clock().now()) {
+            true => self.capture(plan, request, options).await,
+            false => plan.run_with(request, options).await,
         }
+    }
+
+    /// Answers a request and captures it: one that [`chooses`](Sampler::chooses) chose.
+    pub async fn capture(
+        &self,
+        plan: &Plan,
+        request: Request,
+        options: &RunOptions,
+    ) -> Result<Answer, PlanError> {
         let (answer, taken) = run_recorded(plan, request, options, self.sampling.most_bytes).await;
         match taken {
             Ok(taken) => self.wait(taken),
@@ -162,8 +173,8 @@ impl Sampler {
         answer
     }
 
-    /// True if the next request is captured. Which ones are follows from the seed, and not from when they come.
-    fn chooses(&self, now: Instant) -> bool {
+    /// Whether the next request is captured. This depends on the seed and not on the time.
+    pub fn chooses(&self, now: Instant) -> bool {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let mut hasher = DefaultHasher::new();
         (self.seed, number).hash(&mut hasher);
@@ -194,7 +205,7 @@ impl Sampler {
         self.more.notify_one();
     }
 
-    /// Writes captures as they come, for good: the owner polls it beside its requests, and drops it to stop.
+    /// Writes captures forever as they are taken. The owner polls it beside its requests, and drops it to stop.
     pub async fn write(&self) {
         loop {
             self.flush().await;
@@ -202,14 +213,14 @@ impl Sampler {
         }
     }
 
-    /// Writes the captures that wait now; those that cannot be written are counted.
+    /// Writes the waiting captures. Failed writes are counted.
     pub async fn flush(&self) {
         loop {
             let taken = lock(&self.waiting).pop_front();
             let Some(taken) = taken else { return };
             let fixed = self.fixed(taken.plan());
             let taken = taken.sharing(fixed);
-            let mut writing = Writing { sampler: self, taken: Some(taken) };
+            let mut writing = CaptureWrite { sampler: self, taken: Some(taken) };
             let taken = writing.taken.as_ref().expect("it was put there");
             match self.write_one(taken).await {
                 Ok(bytes) => {
@@ -247,14 +258,14 @@ impl Sampler {
     }
 
     /// The addressed parts that captures of a plan share.
-    fn fixed(&self, plan: &Plan) -> Arc<Fixed> {
+    fn fixed(&self, plan: &Plan) -> Arc<SharedParts> {
         let compiled = plan.compiled();
         let mut known = lock(&self.fixed);
         if let Some((_, fixed)) = known.iter().find(|(plan, _)| plan.as_ptr() == Arc::as_ptr(compiled)) {
             return Arc::clone(fixed);
         }
         known.retain(|(plan, _)| plan.strong_count() > 0);
-        let fixed = Arc::new(Fixed::new(compiled));
+        let fixed = Arc::new(SharedParts::new(compiled));
         known.push((Arc::downgrade(compiled), Arc::clone(&fixed)));
         fixed
     }
@@ -275,14 +286,14 @@ impl Sampler {
     }
 }
 
-/// A capture that is being written. If whoever writes it stops, it waits again, before all others: what was written of
-/// it already is found there then.
-struct Writing<'a> {
+/// A capture that is being written. If the writer stops, the capture waits again, before all others. The parts that
+/// were already written are found then.
+struct CaptureWrite<'a> {
     sampler: &'a Sampler,
     taken: Option<UnsavedCapture>,
 }
 
-impl Drop for Writing<'_> {
+impl Drop for CaptureWrite<'_> {
     fn drop(&mut self) {
         let Some(taken) = self.taken.take() else { return };
         let mut waiting = lock(&self.sampler.waiting);

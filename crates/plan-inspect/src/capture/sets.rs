@@ -1,9 +1,9 @@
 //! Sets of captures, listed a page at a time.
 //!
-//! A name for each capture would do, but names are listed all at once, and given one after another, each waiting for
-//! the disk. So a set is a derivation that has a name, and what belongs to it is a derivation that reads it and the
-//! capture, and is pinned: the store finds what reads an address in order, and pins of many captures go to the disk
-//! together.
+//! A name for each capture would be enough, but names are listed all at once, and set one after another, each waiting
+//! for the disk. So a set is a derivation with a name. A member of the set is a pinned derivation that reads the set
+//! and the capture: the store lists the derivations that read an address in order, and the pins of many captures are
+//! written to disk together.
 
 use anabranch_content::{Address, Context, Store, Value};
 
@@ -57,10 +57,10 @@ impl Members {
         }
     }
 
-    /// The next captures, at most so many; none when that was all. Their order says nothing.
+    /// The next captures, at most `most`; empty at the end. Their order is arbitrary.
     pub async fn next(&mut self, most: usize) -> Result<Vec<Address>, Error> {
         let mut found = Vec::new();
-        // Others may read the set too: a page of them is not the end.
+        // Other derivations may read the set, too, so a page of them is not the end.
         while found.is_empty() {
             let members = self.store.dependents(&self.set, self.after, most).await?;
             let Some(last) = members.last() else { break };
@@ -72,7 +72,7 @@ impl Members {
         Ok(found)
     }
 
-    /// The capture that a member is, if it is one.
+    /// The capture of a member, if it is one.
     async fn capture_of(&self, member: &Address) -> Result<Option<Address>, Error> {
         let derivation = self.store.derivation(member).await?;
         let Some(derivation) = derivation.filter(|found| found.context == MEMBER.0) else { return Ok(None) };

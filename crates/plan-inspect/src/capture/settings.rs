@@ -8,7 +8,7 @@ use anabranch_text::Problem;
 use super::sample::Sampling;
 
 impl Sampling {
-    /// The sampling that a project asks for. Opens the store.
+    /// The sampling of a project. Opens the store.
     pub fn from_settings(settings: &CaptureSettings, registries: &Registries) -> Result<Sampling, Problem> {
         let wrong = |what: String| Problem::new("plan.captures", what);
         let store = Store::open(&settings.store, Config::default())

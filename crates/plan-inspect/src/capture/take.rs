@@ -1,4 +1,4 @@
-//! Taking a capture: a request runs while it is recorded, and what came of it is written to a store.
+//! Takes a capture: a request runs while it is recorded, and the result is written to a store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use super::sets;
 use anabranch_plan::Answer;
 use anabranch_plan::Error as PlanError;
 use anabranch_plan::Request;
-use anabranch_plan::inspect::{Compiled, Inspected, Inspection};
+use anabranch_plan::inspect::{Compiled, Inspection, InspectionOutcome};
 use anabranch_plan::source::Reader;
 use anabranch_plan::{Plan, RunOptions};
 
@@ -32,23 +32,23 @@ pub struct UnsavedCapture {
     /// True if it holds pseudonyms.
     masked: bool,
     /// The parts that it shares with other captures of the plan, once they are addressed.
-    fixed: OnceLock<Arc<Fixed>>,
+    fixed: OnceLock<Arc<SharedParts>>,
 }
 
 /// The text that replaces free text in a masked capture.
 const MASKED: &str = "masked";
 
 /// The parts of a capture that are its own: request, replies, outcome, answer.
-pub(super) struct Encoded([Vec<u8>; 4]);
+pub(super) struct EncodedParts([Vec<u8>; 4]);
 
-impl Encoded {
+impl EncodedParts {
     pub(super) fn bytes(&self) -> u64 {
         self.0.iter().map(|part| part.len() as u64).sum()
     }
 }
 
-/// Answers a request within these bounds and captures it. It is the request that counts, so an error that keeps it from
-/// being captured is told beside the answer. The capture goes into a set, or is pinned by itself.
+/// Answers a request with these options and captures it. The answer is more important, so an error of the capture is
+/// returned beside the answer. The capture is added to a set, or pinned by itself.
 pub async fn capture(
     plan: &Plan,
     request: Request,
@@ -64,7 +64,7 @@ pub async fn capture(
     (answer, stored)
 }
 
-/// Answers a request within these bounds, and keeps its reads if these are at most so many bytes.
+/// Answers a request with these options, and keeps its reads if they have at most `most_bytes` bytes.
 pub async fn run_recorded(
     plan: &Plan,
     request: Request,
@@ -73,7 +73,7 @@ pub async fn run_recorded(
 ) -> (Result<Answer, PlanError>, Result<UnsavedCapture, Error>) {
     let recorder = Recorder::new(most_bytes);
     let inspection = Inspection { observer: Some(Arc::clone(&recorder) as _), ..Inspection::default() };
-    let Inspected { answer, failed_ledger, .. } =
+    let InspectionOutcome { answer, failed_ledger, .. } =
         plan.run_inspected(request.clone(), options, inspection).await;
     let taken = match recorder.take() {
         Ok(exchanges) => {
@@ -96,28 +96,28 @@ pub async fn run_recorded(
 }
 
 impl UnsavedCapture {
-    /// Writes the capture. It is held by its set, or by a pin of its own.
+    /// Writes the capture. Its set, or its own pin, protects it from collection.
     pub async fn write(&self, store: &Store, set: Option<&str>) -> Result<Address, Error> {
         Ok(self.put(self.encode(), store, set).await?.0)
     }
 
-    pub(super) fn encode(&self) -> Encoded {
+    pub(super) fn encode(&self) -> EncodedParts {
         let registries = &self.plan.compiled().registries;
         let request = encode_request(&self.request, registries);
-        Encoded([request, self.replies().encode(), self.outcome.encode(), self.answer_bytes()])
+        EncodedParts([request, self.replies().encode(), self.outcome.encode(), self.answer_bytes()])
     }
 
-    /// Writes the capture, whose own parts these are; how many bytes of what captures share were new, too.
+    /// Writes the capture with these parts. Also returns the number of new bytes among the parts that captures share.
     pub(super) async fn put(
         &self,
-        encoded: Encoded,
+        encoded: EncodedParts,
         store: &Store,
         set: Option<&str>,
     ) -> Result<(Address, u64), Error> {
         if let Some(set) = set {
             sets::check_name(set)?;
         }
-        // What is put is held until the capture itself is.
+        // The parts are protected until the capture itself is stored.
         let mut lease = store.lease();
         let (fixed, new) = self.keep_fixed(store, &mut lease).await?;
         let size = encoded.0[3].len() as u64;
@@ -145,8 +145,8 @@ impl UnsavedCapture {
         Ok((capture, new))
     }
 
-    /// The same with pseudonyms for what is masked; nothing if it goes another way with these, or an answer would
-    /// still hold what is to be masked.
+    /// The same with pseudonyms for masked values; `None` if the request runs differently with these, or the answer
+    /// would still contain a masked value.
     pub(super) async fn masked(
         &self,
         masks: &Arc<Masks>,
@@ -161,7 +161,7 @@ impl UnsavedCapture {
             request.set_candidates(masks.candidates(rows, &mut behind), registries).expect(same);
         }
         let mut outcome = self.outcome.clone();
-        // What nodes said may hold anything.
+        // The messages of nodes may contain any value.
         outcome
             .ledger
             .iter_mut()
@@ -242,12 +242,12 @@ impl UnsavedCapture {
         Replies { readers, exchanges: self.exchanges.clone() }
     }
 
-    fn fixed(&self) -> &Arc<Fixed> {
-        self.fixed.get_or_init(|| Arc::new(Fixed::new(self.plan.compiled())))
+    fn fixed(&self) -> &Arc<SharedParts> {
+        self.fixed.get_or_init(|| Arc::new(SharedParts::new(self.plan.compiled())))
     }
 
     /// The same, with the addresses of another capture of the same plan: models are large, and hashed once.
-    pub(super) fn sharing(self, fixed: Arc<Fixed>) -> UnsavedCapture {
+    pub(super) fn sharing(self, fixed: Arc<SharedParts>) -> UnsavedCapture {
         UnsavedCapture { fixed: fixed.into(), ..self }
     }
 
@@ -255,8 +255,8 @@ impl UnsavedCapture {
         &self.plan
     }
 
-    /// Has the store keep what all captures of the plan share, and says how many bytes of it were new.
-    async fn keep_fixed(&self, store: &Store, lease: &mut Lease) -> Result<(&Arc<Fixed>, u64), Error> {
+    /// Stores the parts that all captures of the plan share. Returns the number of new bytes.
+    async fn keep_fixed(&self, store: &Store, lease: &mut Lease) -> Result<(&Arc<SharedParts>, u64), Error> {
         let (plan, fixed) = (self.plan.compiled(), self.fixed());
         let mut new = keep(store, lease, fixed.plan, plan.origin.text.as_bytes()).await?;
         for (name, text) in plan.registries.texts.iter() {
@@ -269,17 +269,17 @@ impl UnsavedCapture {
     }
 }
 
-/// The addresses of what all captures of a plan share.
+/// The addresses of the parts that all captures of a plan share.
 #[derive(Debug)]
-pub(super) struct Fixed {
+pub(super) struct SharedParts {
     plan: Address,
     registries: BTreeMap<String, Address>,
     files: BTreeMap<String, Address>,
 }
 
-impl Fixed {
-    pub(super) fn new(plan: &Compiled) -> Fixed {
-        Fixed {
+impl SharedParts {
+    pub(super) fn new(plan: &Compiled) -> SharedParts {
+        SharedParts {
             plan: Address::of(plan.origin.text.as_bytes()),
             registries: addresses(plan.registries.texts.iter()),
             files: addresses(plan.origin.files.iter()),
@@ -293,7 +293,8 @@ fn addresses<'a, B: AsRef<[u8]> + 'a>(
     files.map(|(name, bytes)| (name.clone(), Address::of(bytes.as_ref()))).collect()
 }
 
-/// Puts bytes unless they are there and will stay; models are large, and the same in every capture. How many were put.
+/// Stores bytes unless they exist and are protected, because models are large and the same in every capture. Returns
+/// the number of bytes stored.
 async fn keep(store: &Store, lease: &mut Lease, address: Address, bytes: &[u8]) -> Result<u64, Error> {
     let stays = lease.hold(address).await?;
     if stays && store.size(&address).await?.is_some() {

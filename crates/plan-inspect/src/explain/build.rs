@@ -1,4 +1,4 @@
-//! From a compiled plan to what it will do.
+//! Explains a compiled plan.
 
 use std::time::Duration;
 
@@ -155,13 +155,13 @@ fn outputs(plan: &Compiled) -> Vec<String> {
     plan.outputs.iter().map(|stage| plan.nodes[last(stage)].id.clone()).collect()
 }
 
-/// The most trips one after the other, and a way of stages that has so many.
+/// The most consecutive trips, and a path of stages with this number.
 fn longest_way(stages: &[Stage], order: &[usize]) -> (u32, Vec<usize>) {
     let mut trips = vec![0u32; stages.len()];
     let mut before: Vec<Option<usize>> = vec![None; stages.len()];
     for &stage in order {
         let inputs = stages[stage].after.iter().map(|after| after.stage);
-        // Of equal ways the one found first: the result must not depend on chance.
+        // Of equal paths, the first one, so that the result is deterministic.
         let longest = inputs.max_by_key(|input| (trips[*input], std::cmp::Reverse(*input)));
         before[stage] = longest;
         trips[stage] = longest.map_or(0, |input| trips[input]) + stages[stage].trips;

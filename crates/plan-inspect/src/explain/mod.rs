@@ -17,24 +17,24 @@ pub struct Explanation {
     pub plan: String,
     /// The stages of the engine's graph, inputs first.
     pub nodes: Vec<Node>,
-    /// How it runs: each stage is started as one.
+    /// The stages. Each is started as one unit.
     pub stages: Vec<Stage>,
-    /// The stages by how many others come before them; those of one level may run side by side.
+    /// The stages by level, the number of stages before them. Stages of one level may run in parallel.
     pub levels: Vec<Vec<usize>>,
     /// The nodes whose rows are the answer, in order.
     pub outputs: Vec<String>,
     /// The most trips to sources that a request makes.
     pub trips: u32,
-    /// The most of them that happen one after the other.
+    /// The most of them that happen one after another.
     pub critical_trips: u32,
-    /// The stages of the longest way, counted in trips.
+    /// The stages of the longest path, counted in trips.
     pub critical_path: Vec<usize>,
     /// Computing that is expected to take at most this long, in microseconds, is done in place.
     pub inline_threshold_us: f64,
-    /// How long a request that brings no deadline may take, in milliseconds.
+    /// The time limit of a request without a deadline, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<f64>,
-    /// Nodes that no output needs, with their ops: they are not run.
+    /// The nodes that no output needs, with their ops. They do not run.
     pub dead: Vec<Dead>,
 }
 
@@ -57,13 +57,13 @@ pub struct Node {
     pub stands_for: Vec<String>,
     /// The nodes whose rows it takes, in order.
     pub inputs: Vec<String>,
-    /// The node whose rows its keys are made of, if these are there before its own: it reads side by side with the nodes
-    /// between.
+    /// The node whose rows have the columns of its keys, if these are available before its own input. It reads in
+    /// parallel with the nodes between.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads_with: Option<String>,
     /// The columns of its output, ids aside.
     pub columns: Vec<Column>,
-    /// If only the first rows are asked of it: how many.
+    /// The number of rows, if only the first ones are needed.
     pub first_rows: Option<u32>,
     /// Its reads, in order; one trip each.
     pub reads: Vec<Read>,
@@ -76,7 +76,7 @@ pub struct Column {
     pub name: String,
     /// The kind of its values.
     pub kind: String,
-    /// True if anybody reads it; what nobody reads is neither fetched nor computed.
+    /// Whether any node reads it. Otherwise it is neither fetched nor computed.
     pub asked: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Read {
     pub fields: Vec<String>,
     /// The most ids of a list, if it fetches lists.
     pub limit: Option<u32>,
-    /// True if other nodes read the same, so that what one has fetched the other need not.
+    /// Whether other nodes make the same read, so that they share the reply.
     pub shared: bool,
 }
 
@@ -159,7 +159,7 @@ impl Explanation {
         text::write(self)
     }
 
-    /// As a picture: stages as boxes, from left to right by level.
+    /// The plan as an SVG image: stages as boxes, from left to right by level.
     pub fn svg(&self) -> String {
         svg::write(self)
     }

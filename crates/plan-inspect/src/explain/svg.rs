@@ -64,7 +64,7 @@ fn lines(stage: &Stage, nodes: &HashMap<&str, &Node>) -> Vec<Line> {
         let node = nodes[id.as_str()];
         lines.push(Line::strong(format!("{id}: {}", anabranch_plan::inspect::short(&node.op))));
         lines.extend(node.reads.iter().map(|read| Line { look: Look::Read, text: read.command.clone() }));
-        // A read says what its parameters say.
+        // A read already shows its parameters.
         let settings = node.settings.iter().filter(|_| node.reads.is_empty());
         lines.extend(settings.map(|(name, value)| Line::muted(format!("{name}: {value}"))));
         let guard =

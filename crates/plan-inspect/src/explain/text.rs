@@ -6,7 +6,7 @@ use anabranch_text::count;
 
 use super::{Column, Explanation, Node, Stage};
 
-/// Where lines end.
+/// The maximum line length.
 const COLUMNS: usize = 100;
 
 pub(super) fn write(of: &Explanation) -> String {
@@ -65,7 +65,7 @@ fn write_node(text: &mut String, node: &Node, of: &Explanation) {
             wrap(text, &format!("      {what:<10}"), 16, items, separator);
         }
     };
-    // What a node reads says the same and more.
+    // The reads of a node already show its settings.
     let settings = node
         .settings
         .iter()
@@ -86,7 +86,8 @@ fn write_node(text: &mut String, node: &Node, of: &Explanation) {
     let whole = node.inputs.is_empty() || of.outputs.contains(&node.id);
     let columns = |asked: bool| {
         let columns = node.columns.iter().filter(|column| column.asked == asked);
-        // What is passed on as it came has been said; what a source is not asked for is always worth saying.
+        // Columns that are only passed on were already shown. Columns that are not fetched from a source are always
+        // shown.
         let always = whole || (!asked && !node.reads.is_empty());
         let columns = columns.filter(|column| always || !passed(node, column, of));
         columns.map(|column| format!("{} {}", column.name, column.kind)).collect::<Vec<_>>()
@@ -117,7 +118,7 @@ fn line(text: &mut String, content: &str) {
     text.push('\n');
 }
 
-/// Items behind `head`; where a line is full, the next begins with so many spaces.
+/// Adds items after `head`. Continuation lines are indented by `indent` spaces.
 fn wrap(text: &mut String, head: &str, indent: usize, items: &[String], separator: &str) {
     let mut current = head.to_owned();
     for (at, item) in items.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Why a node dropped a row, and what would have kept it.
+//! The reason why a node dropped a row, and the changes that would have kept it.
 
 use anabranch_rows::{Key, Order, Rows, SortKey};
 
@@ -13,7 +13,7 @@ use anabranch_plan::Scalar;
 use anabranch_plan::expr::Compare;
 use anabranch_plan::op::{Arg, Contract, Join, Keep, Matching, Repeats, Rule, Window};
 
-/// Why `node` does not have the row that its input `input` has at `last`.
+/// The reason why `node` does not have the row that its input `input` has at `last`.
 pub(super) fn of(table: &Table<'_>, trail: &Trail<'_>, last: Spot, node: usize, input: usize) -> Cause {
     if let Some(entry) = table.degraded(node) {
         return Cause::Degraded { reason: entry.reason.to_string(), fallback: entry.fallback.clone() };
@@ -88,14 +88,14 @@ fn top(table: &Table<'_>, by: &[SortKey], window: Window, rows: &Rows, position:
     limit(window, counted, Some(behind), needs)
 }
 
-/// The place of a row behind those that are skipped, counted from 1.
+/// The position of a row after the skipped ones, counted from 1.
 fn place_behind(position: usize, offset: u32) -> Option<usize> {
     (position + 1).checked_sub(offset as usize).filter(|place| *place > 0)
 }
 
 fn limit(window: Window, place: usize, behind: Option<Beside>, needs: Option<Change>) -> Cause {
     let Window { offset, count } = window;
-    // A smaller value could also put the row among those that are skipped.
+    // A smaller value could also move the row among the skipped ones.
     let needs = needs.filter(|_| offset == 0);
     Cause::Limit { place, limit: count as usize, offset: offset as usize, behind, needs }
 }
@@ -111,8 +111,8 @@ pub(super) fn next(table: &Table<'_>, trail: &Trail<'_>, spot: Spot) -> Option<B
     Some(beside(table, by, table.rows(own.node)?, (own.position, other.position)).0)
 }
 
-/// The other row by the column that decides between them: the first in which they differ. And what would have put the
-/// row before it.
+/// The other row, with the column that decides between them, which is the first in which they differ. Also the change
+/// that would have put the row before it.
 fn beside(
     table: &Table<'_>,
     by: &[SortKey],

@@ -1,4 +1,4 @@
-//! The least that would have to be otherwise for a predicate to hold.
+//! The smallest change that would make a predicate hold.
 
 use anabranch_rows::{Key, Kind};
 
@@ -15,19 +15,19 @@ const ODD: f64 = 1.0;
 /// The cost of a change for which no value can be given: other changes are better advice.
 const VAGUE: f64 = 4.0;
 
-/// Something that would have to be otherwise.
+/// A required change.
 #[derive(Clone)]
 struct Step {
     change: Change,
-    /// The column, and the value that it should have, where that can be said.
+    /// The column, and the value that it should have, if that is known.
     set: Option<(Key, Option<Scalar>)>,
     cost: f64,
 }
 
-/// Things that would all have to be otherwise.
+/// Changes that are all required.
 type Steps = Vec<Step>;
 
-/// The least that would have to be otherwise for `pred` to hold, tried out where values can be given.
+/// The smallest change that would make `pred` hold, tested where values are known.
 pub(super) fn least(judge: &Judge<'_>, pred: &Pred) -> Option<Vec<Change>> {
     let mut found: Vec<Steps> = options(judge, pred, true).into_iter().flat_map(once_a_column).collect();
     found.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
@@ -37,7 +37,7 @@ pub(super) fn least(judge: &Judge<'_>, pred: &Pred) -> Option<Vec<Change>> {
         for (key, value) in given {
             changed = Some(changed.as_ref().unwrap_or(judge).with(*key, value.as_ref()));
         }
-        // What no value is known for cannot be tried out.
+        // A change without a known value cannot be tested.
         steps.iter().any(|step| step.set.is_none())
             || changed.is_some_and(|changed| changed.holds(pred) == Some(true))
     };
@@ -49,7 +49,7 @@ fn cost(steps: &Steps) -> f64 {
     steps.iter().map(|step| step.cost).sum()
 }
 
-/// Of several values for one column, each in turn.
+/// If one column has several values, a list of steps for each of them.
 fn once_a_column(steps: Steps) -> Vec<Steps> {
     let key = |step: &Step| step.set.as_ref().map(|(key, _)| *key);
     let twice = steps.iter().find_map(|step| {
@@ -190,7 +190,7 @@ fn shown(value: &Scalar) -> String {
     json(Some(value)).to_string()
 }
 
-/// How far two values are apart, by their size.
+/// The distance of two values, relative to their size.
 fn distance(own: Option<&Scalar>, bound: &Scalar) -> f64 {
     let number = |value: &Scalar| match value {
         Scalar::Int(value) => Some(*value as f64),
@@ -209,7 +209,7 @@ pub(super) fn compares(op: Compare, a: &Scalar, b: &Scalar) -> bool {
     a.kind() == b.kind() && anabranch_plan::expr::compare(op, a, b)
 }
 
-/// A value of a kind that compares so with another, if there is one.
+/// A value of this kind for which the comparison with `bound` holds, if there is one.
 pub(super) fn beyond(op: Compare, bound: &Scalar, kind: Kind) -> Option<Scalar> {
     match (kind, bound) {
         (Kind::Float, Scalar::Int(_) | Scalar::Float(_)) => {
@@ -240,7 +240,7 @@ pub(super) fn beyond(op: Compare, bound: &Scalar, kind: Kind) -> Option<Scalar> 
                 Compare::Ge => bound.ceil(),
                 Compare::Eq => *bound,
             };
-            // What is out of range, or between two integers, does not do when it is tried out.
+            // A value that is out of range, or between two integers, fails the test.
             Some(Scalar::Int(value as i64))
         }
         (Kind::Bool, Scalar::Bool(bound)) => Some(Scalar::Bool(match op {
@@ -274,7 +274,7 @@ fn member(judge: &Judge<'_>, expr: &Expr, list: &[Scalar], wanted: bool) -> Opti
         let needs = format!("in [{}]", items.join(", "));
         return Some(step(judge, expr, needs, Some(beyond(Compare::Eq, item, kind)), cost));
     }
-    // One of the values just beyond each item is none of them.
+    // One of the values just above each item is not in the list.
     let mut beside = list.iter().filter_map(|item| beyond(Compare::Gt, item, kind));
     let to = beside.find(|value| in_list(value) == Some(false))?;
     Some(step(judge, expr, format!("not in [{}]", items.join(", ")), Some(Some(to)), ODD))

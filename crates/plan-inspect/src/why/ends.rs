@@ -1,4 +1,4 @@
-//! Where a row comes up, and where it ends.
+//! The starts and the ends of a row's paths.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ pub(super) struct RowEnd {
     pub(super) end: Ending,
 }
 
-/// How a way ends.
+/// The end of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ending {
     /// As a row of an output.
@@ -31,23 +31,23 @@ pub(super) enum Ending {
         /// The input that has the row.
         at: usize,
     },
-    /// No node passes it on, or would.
+    /// No node passes it on, or could.
     Used {
         /// The nodes that read it.
         by: Vec<usize>,
     },
 }
 
-/// Where the rows of one id are.
+/// The positions of the rows with one id.
 pub(super) struct Trail<'t> {
     table: &'t Table<'t>,
-    /// By node: where each of its rows comes from, for nodes that the row gets to.
+    /// By node: the origin of each of its rows, for nodes that the row reaches.
     origins: Vec<Vec<Option<Place>>>,
-    /// By node: the places of the row.
+    /// By node: the positions of the row.
     spots: Vec<Vec<usize>>,
-    /// By node: where the row's places come from.
+    /// By node: the origins of the row's positions.
     kept: Vec<HashSet<Place>>,
-    /// By node: the nodes that ran and take its rows, and at which place.
+    /// By node: the nodes that ran and take its rows, with the index of the input.
     takers: Vec<Vec<(usize, usize)>>,
 }
 
@@ -84,7 +84,7 @@ impl<'t> Trail<'t> {
         self.spots.iter().all(Vec::is_empty)
     }
 
-    /// Where a row was before, `None` if its node brought it.
+    /// The previous position of a row; `None` if its node brought it.
     pub(super) fn before(&self, Spot { node, position }: Spot) -> Option<Spot> {
         let computed;
         let origins = match &self.origins[node][..] {

@@ -36,7 +36,7 @@ impl<'t> Judge<'t> {
         Judge { registries, params, schema, row }
     }
 
-    /// For the same row with another value in a column.
+    /// A judge for the same row with another value in a column.
     pub(super) fn with(&self, key: Key, value: Option<&Scalar>) -> Judge<'t> {
         let kind = self.schema.kind(key).or_else(|| value.map(Scalar::kind)).unwrap_or(Kind::Int);
         let column = match (value, kind) {
@@ -112,7 +112,7 @@ impl<'t> Judge<'t> {
         leaves
     }
 
-    /// `wanted` is what would keep the row, `decides` whether what this comes to matters.
+    /// `wanted` is the value that would keep the row. `decides` is whether the value of this predicate matters.
     fn visit(&self, pred: &Pred, wanted: bool, decides: bool, leaves: &mut Vec<Leaf>) {
         let holds = self.holds(pred);
         let decides = decides && holds != Some(wanted);
@@ -136,7 +136,7 @@ impl<'t> Judge<'t> {
         }
     }
 
-    /// How far the sides of a comparison of numbers are apart.
+    /// The distance between the sides of a comparison of numbers.
     fn off_by(&self, leaf: &Pred) -> Option<f64> {
         let Pred::Compare(_, a, b) = leaf else { return None };
         let number = |expr: &Expr| match self.value(expr)?? {

@@ -1,9 +1,8 @@
-//! Why a row is in an answer, or is not: as data, and as text.
+//! Explains why a row is in an answer, or is not, as data and as text.
 //!
-//! The request runs as ever, but for one thing: what its nodes make is kept. Then the nodes that compute are asked
-//! again, for all their rows instead of as many as somebody wants, so that one sees where the others stood; what was
-//! read stays what it was. In what all nodes have made then, the row is followed from where it comes up to where it
-//! ends.
+//! The request runs as usual, but the rows of its nodes are recorded. Then the computing nodes run again for all their
+//! rows instead of only the needed ones, to find the positions of the others; the reads are not repeated. In the rows
+//! of all nodes, the row is followed from its start to its end.
 
 mod node_records;
 mod table;
@@ -31,40 +30,40 @@ use anabranch_plan::{Plan, RunOptions};
 
 pub(crate) use node_records::NodeRecords;
 
-/// The most ways that are told; the others are counted.
+/// The most paths that are listed. The others are counted.
 const MOST_WAYS: usize = 8;
 /// The most other rows that are named at one place.
 const MOST_NAMED: usize = 8;
 
-/// Why a row is in an answer, or is not.
+/// The explanation why a row is in an answer, or is not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Why {
     /// The plan.
     pub plan: String,
     /// The row's id.
     pub row: i64,
-    /// Its fate, in short.
+    /// A summary of its outcome.
     pub verdict: Verdict,
-    /// The ways that it went, the furthest first.
+    /// The paths that it took, the furthest first.
     pub ways: Vec<Way>,
-    /// How many more ways it went.
+    /// The number of further paths.
     pub more_ways: usize,
-    /// Where it could have come from, if no node had it.
+    /// The possible origins, if no node had it.
     pub looked: Vec<UnmatchedOrigin>,
-    /// Nodes without rows for this request: an `if` went the other way, they were given up, or are fallbacks that
-    /// were not needed.
+    /// The nodes without rows for this request: an `if` took the other branch, they were dropped, or they are fallbacks
+    /// that were not needed.
     pub idle: Vec<String>,
-    /// Nodes whose rows are not their own.
+    /// The nodes whose rows were replaced by a fallback.
     pub degraded: Vec<LedgerEntry>,
 }
 
-/// The fate of a row.
+/// The outcome of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Verdict {
     /// In the answer.
     Answered {
-        /// At these places of all that is answered, counted from 1.
+        /// Its positions in the answer, counted from 1.
         places: Vec<usize>,
     },
     /// Dropped.
@@ -81,23 +80,23 @@ pub enum Verdict {
     Absent,
 }
 
-/// One way of a row, from the node that brought it to its end.
+/// One path of a row, from the node that brought it to its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Way {
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
-    /// The nodes that had it, from the one that brought it on.
+    /// The nodes that had it, in order.
     pub steps: Vec<Step>,
-    /// Where it ended.
+    /// Its end.
     pub end: End,
 }
 
-/// Where a row came from.
+/// The origin of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Origin {
     /// The node that brought it.
     pub node: String,
-    /// The list that it was on, if it was on one.
+    /// The list that contained it, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub list: Option<OnList>,
 }
@@ -113,7 +112,7 @@ pub struct OnList {
     pub of_node: String,
     /// The place, counted from 1.
     pub place: usize,
-    /// How many were read of the list.
+    /// The number of ids that were read of the list.
     pub read: usize,
 }
 
@@ -129,15 +128,15 @@ pub struct Step {
     /// The number of rows it had.
     pub of: usize,
     /// The values it wrote.
-    pub wrote: Vec<Wrote>,
+    pub wrote: Vec<WrittenValue>,
     /// The columns it sorted by, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sorted: Option<Sorted>,
+    pub sorted: Option<SortColumn>,
 }
 
 /// A value that a node wrote.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Wrote {
+pub struct WrittenValue {
     /// The column.
     pub column: String,
     /// The value.
@@ -155,7 +154,7 @@ pub struct Wrote {
 
 /// The columns that a node sorted by.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Sorted {
+pub struct SortColumn {
     /// The column.
     pub by: String,
     /// `asc` or `desc`.
@@ -164,7 +163,7 @@ pub struct Sorted {
     pub value: Value,
     /// The columns that decide between rows which are equal in the ones before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub then: Vec<Sorted>,
+    pub then: Vec<SortColumn>,
 }
 
 /// For serde: a number that is left out.
@@ -172,7 +171,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Where a way ended.
+/// The end of a path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum End {
@@ -184,7 +183,7 @@ pub enum End {
         place: usize,
         /// The number of rows it has.
         of: usize,
-        /// The row after it, by what they are sorted by.
+        /// The next row in the sort order.
         #[serde(skip_serializing_if = "Option::is_none")]
         before: Option<Beside>,
     },
@@ -194,17 +193,17 @@ pub enum End {
         node: String,
         /// Its op.
         op: String,
-        /// Why.
+        /// The reason.
         cause: Cause,
     },
-    /// Not passed on: other rows were read through it, or nobody took it.
+    /// Not passed on: other rows were read through it, or no node took it.
     Used {
         /// The nodes that read it.
         by: Vec<String>,
     },
 }
 
-/// Another row, beside this one in an order.
+/// A neighbouring row in an order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Beside {
     /// Its id.
@@ -219,7 +218,7 @@ pub struct Beside {
     pub other: Value,
 }
 
-/// Why a node dropped a row.
+/// The reason why a node dropped a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Cause {
@@ -229,23 +228,23 @@ pub enum Cause {
         says: String,
         /// Its parts.
         leaves: Vec<Leaf>,
-        /// The least that would have to be otherwise, if something would help.
+        /// The smallest change that would help, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         keeps: Option<Vec<Change>>,
     },
-    /// Too many came before it.
+    /// Too many rows are before it.
     Limit {
-        /// Its place behind the rows that are skipped, counted from 1; as a limit it would have kept it.
+        /// Its position after the skipped rows, counted from 1. A limit of this number would have kept it.
         place: usize,
-        /// How many stay.
+        /// The number of rows that stay.
         limit: usize,
         /// The number of rows that are skipped.
         #[serde(skip_serializing_if = "is_zero")]
         offset: usize,
-        /// The last row that stayed, by what they are sorted by.
+        /// The last row that stayed, in the sort order.
         #[serde(skip_serializing_if = "Option::is_none")]
         behind: Option<Beside>,
-        /// Which value would have kept it, as in `> 0.5`, all else being equal.
+        /// The value that would have kept it, such as `> 0.5`, all else being equal.
         #[serde(skip_serializing_if = "Option::is_none")]
         needs: Option<Change>,
     },
@@ -256,7 +255,7 @@ pub enum Cause {
         /// The number of rows that are skipped.
         offset: usize,
     },
-    /// Too many of the same value came before it.
+    /// Too many rows with the same value are before it.
     Group {
         /// The column.
         column: String,
@@ -264,12 +263,12 @@ pub enum Cause {
         value: Value,
         /// Its place among the rows of this value; as a limit it would have kept it.
         place: usize,
-        /// How many of a value stay.
+        /// The number of rows per value that stay.
         limit: usize,
         /// The rows of this value that stayed, the first few.
         stayed: Vec<i64>,
     },
-    /// Another row of the same value stays.
+    /// Another row with the same value stays.
     Repeat {
         /// The column.
         column: String,
@@ -311,24 +310,24 @@ pub enum Cause {
         /// The node whose rows it gave.
         taken: String,
     },
-    /// Nobody wants rows this far behind.
+    /// No node needs rows at this position.
     Unasked {
         /// Its place, counted from 1.
         place: usize,
-        /// How many are wanted.
+        /// The number of rows that are needed.
         first: usize,
-        /// The node that wants no more, if one is to blame.
+        /// The node that limits the rows, if there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// The node's rows are not its own.
+    /// The node's rows were replaced by a fallback.
     Degraded {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// The text that stands for them.
+        /// The fallback.
         fallback: String,
     },
-    /// The op does not say.
+    /// The op has no rule.
     Unknown,
 }
 
@@ -341,25 +340,25 @@ pub struct Leaf {
     pub holds: bool,
     /// True if it should have.
     pub wanted: bool,
-    /// True if it is one of those that decided.
+    /// Whether it is one of those that decided.
     pub decides: bool,
     /// The columns and parameters that it reads.
     pub with: Vec<(String, Value)>,
-    /// How far off it is, for numbers.
+    /// The distance to the bound, for numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub off_by: Option<f64>,
 }
 
-/// Something that would have to be otherwise.
+/// A required change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// A column, or an expression.
     pub what: String,
     /// Its value.
     pub from: Value,
-    /// The value it should have, as in `< 60`.
+    /// The condition for its value, such as `< 60`.
     pub needs: String,
-    /// A value that is, if `what` is a column and one can be given.
+    /// A value that satisfies it, if `what` is a column and one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
     /// The request parameter that could be otherwise instead, as in `$max_price >= 152.69`.
@@ -392,20 +391,20 @@ pub struct UnmatchedOrigin {
 pub struct ReadLists {
     /// The pattern of their keys.
     pub keys: String,
-    /// How many.
+    /// The number of lists.
     pub count: usize,
     /// The most ids of each that were read.
     pub limit: usize,
     /// The most ids of each that the plan allows.
     pub allowed: usize,
-    /// How many had that many: there may be more on them.
+    /// The number of lists that had this many ids, and may have more.
     pub full: usize,
-    /// The row's place on a list whose rows nobody wanted.
+    /// The row's position on a list whose rows were not needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unwanted: Option<OnList>,
 }
 
-/// Says why a row is in the answer to a request, or is not.
+/// Explains why a row is in the answer to a request, or is not.
 pub async fn why(plan: &Plan, request: Request, options: &RunOptions, row: i64) -> Result<Why, Error> {
     let seen = NodeRecords::new(plan.compiled().nodes.len());
     let asked = request.clone();

@@ -1,4 +1,4 @@
-//! Which row of which input each row of a node is.
+//! The input row of each row of a node.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,11 +15,11 @@ pub(super) struct Place {
     pub(super) position: usize,
 }
 
-/// Where each row of a node comes from; `None` for those that it brought.
+/// The origin of each row of a node; `None` for rows that it brought.
 pub(super) fn of(table: &Table<'_>, node: usize) -> Vec<Option<Place>> {
     let Some(rows) = table.rows(node) else { return Vec::new() };
     let found = by_rule(table, node, rows);
-    // Rows that stand for others may be of no rule: then the ids have to do.
+    // Rows of a fallback may not follow the rule. Then they are matched by id.
     let fits = |(position, place): (usize, &Option<Place>)| {
         let own = rows.batch().ids()[rows.row(position)];
         place.is_none_or(|place| id_at(table, node, place) == Some(own))

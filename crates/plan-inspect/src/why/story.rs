@@ -1,4 +1,4 @@
-//! The ways of a row, from the nodes that brought it to where they end.
+//! The paths of a row, from the nodes that brought it to their ends.
 
 use anabranch_rows::{Order, Rows, SortKey};
 
@@ -8,7 +8,7 @@ use super::judge::{self, Judge};
 use super::table::Table;
 use super::unmatched_origin;
 use super::values::{at, cell, column, json};
-use super::{End, MOST_WAYS, OnList, Origin, Sorted, Step, Verdict, Way, Why, Wrote};
+use super::{End, MOST_WAYS, OnList, Origin, SortColumn, Step, Verdict, Way, Why, WrittenValue};
 use anabranch_plan::Answer;
 use anabranch_plan::expr::Expr;
 use anabranch_plan::op::{Arg, ParamKind, Rule};
@@ -115,15 +115,15 @@ fn step(table: &Table<'_>, trail: &Trail<'_>, spot: Spot) -> Step {
 }
 
 /// The columns that rows are sorted by, and the values of the one at this position.
-fn sorted(table: &Table<'_>, by: &[SortKey], rows: &Rows, position: usize) -> Option<Sorted> {
-    let column = |by: &SortKey| Sorted {
+fn sorted(table: &Table<'_>, by: &[SortKey], rows: &Rows, position: usize) -> Option<SortColumn> {
+    let column = |by: &SortKey| SortColumn {
         by: column(&table.plan.registries.keys, by.key),
         order: word(by.order).to_owned(),
         value: json(at(rows, by.key, position).as_ref()),
         then: Vec::new(),
     };
     let (first, rest) = by.split_first()?;
-    Some(Sorted { then: rest.iter().map(column).collect(), ..column(first) })
+    Some(SortColumn { then: rest.iter().map(column).collect(), ..column(first) })
 }
 
 pub(super) fn word(order: Order) -> &'static str {
@@ -134,7 +134,7 @@ pub(super) fn word(order: Order) -> &'static str {
 }
 
 /// The columns that are not as they were before.
-fn wrote(table: &Table<'_>, trail: &Trail<'_>, spot: Spot) -> Vec<Wrote> {
+fn wrote(table: &Table<'_>, trail: &Trail<'_>, spot: Spot) -> Vec<WrittenValue> {
     let Some(rows) = table.rows(spot.node) else { return Vec::new() };
     let before = trail.before(spot);
     let input = before.and_then(|before| Some((table.rows(before.node)?, before.position)));
@@ -158,7 +158,7 @@ fn wrote(table: &Table<'_>, trail: &Trail<'_>, spot: Spot) -> Vec<Wrote> {
             }
             _ => Vec::new(),
         };
-        wrote.push(Wrote {
+        wrote.push(WrittenValue {
             column: column(keys, *key),
             value: json(value.as_ref()),
             was: was.map(|was| json(was.as_ref())),

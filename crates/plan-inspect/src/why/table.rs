@@ -1,4 +1,4 @@
-//! The rows that every node of a request made, also those that no node needed.
+//! The rows of every node of a request, including those that no node needed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ pub(super) struct Table<'a> {
     pub(super) ledger: &'a [LedgerEntry],
     /// While the request ran.
     made: Vec<NodeRecord>,
-    /// Asked for all; of nodes that read, those rows that somebody wanted.
+    /// All rows of computing nodes; the needed rows of nodes that read.
     rows: Vec<Option<Rows>>,
-    /// True if a node was asked again.
+    /// Whether a node was run again.
     again: Vec<bool>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Table<'a> {
             let again = match &all.nodes[number].form {
                 Form::Compute(form) if self.degraded(number).is_none() => {
                     let inputs: Inputs = node.inputs.iter().map(|input| self.rows[*input].clone()).collect();
-                    // What fails for rows that nobody wanted is left as it was.
+                    // If a node fails for unneeded rows, its original rows are kept.
                     form.run(&inputs, &self.call, &Check::never()).ok()
                 }
                 _ => None,
@@ -137,12 +137,12 @@ impl<'a> Table<'a> {
         if self.again[node] { self.rows[input].as_ref() } else { self.made[input].rows.as_ref() }
     }
 
-    /// True if a node has only those rows that somebody wanted: it reads, so that it was not asked again.
+    /// Whether a node has only the rows that were needed, because it reads and was not run again.
     pub(super) fn is_partial(&self, node: usize) -> bool {
         !self.again[node] && self.plan.nodes[node].demand.rows.is_some()
     }
 
-    /// The lists that a node's rows were on. What a node read that was given up brought nothing.
+    /// The lists that contained a node's rows; `None` if the node was dropped.
     pub(super) fn lists(&self, node: usize) -> Option<&Lists> {
         let own = self.degraded(node).is_none_or(|entry| entry.age.is_some());
         self.made[node].lists.as_ref().filter(|_| own)
@@ -151,7 +151,7 @@ impl<'a> Table<'a> {
     /// The rows that replaced a node's own rows, if any did.
     pub(super) fn degraded(&self, node: usize) -> Option<&LedgerEntry> {
         let PlanNode { id, inputs, alone, .. } = &self.plan.nodes[node];
-        // What was added for one node's fallback is told as that node.
+        // A region that was added for one node's fallback is reported as that node.
         let told = if *alone { &self.plan.nodes[inputs[0]].id } else { id };
         let mut replaced = self.ledger.iter().filter(|entry| entry.replaces_rows());
         replaced.find(|entry| match &entry.region {
@@ -160,7 +160,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The input that a node with a choice gives back, by its place; `None` too if that is none of them.
+    /// The index of the input that a node with a choice returns; `None` if it returns neither.
     pub(super) fn taken_side(&self, node: usize) -> Option<usize> {
         let choice = self.plan.nodes[node].choice.as_ref()?;
         let first = match &choice.when {

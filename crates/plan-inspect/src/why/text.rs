@@ -1,4 +1,4 @@
-//! Why, in words.
+//! The explanation as text.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use anabranch_text::count;
 use serde_json::Value;
 
 use super::{
-    Beside, Cause, Change, End, Leaf, OnList, ReadLists, Sorted, Step, UnmatchedOrigin, Verdict, Way, Why,
-    Wrote,
+    Beside, Cause, Change, End, Leaf, OnList, ReadLists, SortColumn, Step, UnmatchedOrigin, Verdict, Way,
+    Why, WrittenValue,
 };
 
 /// The longest line that can be helped.
@@ -58,11 +58,11 @@ impl Text {
         }
     }
 
-    /// A line, cut at spaces where it is too long; what is left goes on behind so many of them.
+    /// Adds a line, broken at spaces if it is too long. Continuation lines are indented by `indent` spaces.
     fn broken(&mut self, line: &str, indent: usize) {
         let mut rest = line.to_owned();
         while let Some((end, _)) = rest.char_indices().nth(WIDTH) {
-            // Nothing is gained by a cut before the first word.
+            // Breaking before the first word is useless.
             let words = rest.len() - rest.trim_start().len() + 1;
             let fits = if rest[end..].starts_with(' ') { end + 1 } else { end };
             let cut = rest[..fits].rfind(' ').filter(|cut| *cut > words.max(indent));
@@ -277,10 +277,10 @@ fn on_list(list: &OnList) -> String {
     format!("on {key} at place {place} of {read}, through row {of_row} of {of_node}")
 }
 
-/// Where it stood, where that is news.
+/// The position of a row, if it changed.
 fn stood(step: &Step, before: usize) -> String {
     let by = step.sorted.as_ref().map_or(String::new(), |sorted| {
-        let column = |by: &Sorted| format!("{} {} ({})", by.by, by.order, shown(&by.value));
+        let column = |by: &SortColumn| format!("{} {} ({})", by.by, by.order, shown(&by.value));
         let columns: Vec<String> = [sorted].into_iter().chain(&sorted.then).map(column).collect();
         format!(" by {}", columns.join(", "))
     });
@@ -291,7 +291,7 @@ fn stood(step: &Step, before: usize) -> String {
     }
 }
 
-fn wrote(wrote: &Wrote) -> Vec<String> {
+fn wrote(wrote: &WrittenValue) -> Vec<String> {
     let was = wrote.was.as_ref().map_or(String::new(), |was| format!(" (was {})", shown(was)));
     let with = named(&wrote.with);
     let with = (!with.is_empty()).then(|| format!("where {with}"));
@@ -317,7 +317,7 @@ fn apart(beside: &Beside) -> Option<String> {
 }
 
 fn change(change: &Change) -> String {
-    // As many digits as elsewhere.
+    // The number of digits is the same as elsewhere.
     let short =
         |(op, value): (&str, &str)| Some(format!("{op} {}", shown(&serde_json::from_str(value).ok()?)));
     let needs = change.needs.split_once(' ').and_then(short).unwrap_or_else(|| change.needs.clone());
@@ -347,7 +347,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Two values, with as many digits as tell them apart.
+/// Two values, with enough digits to tell them apart.
 fn two(a: &Value, b: &Value) -> (String, String) {
     let (short_a, short_b) = (shown(a), shown(b));
     if short_a == short_b && a != b { (a.to_string(), b.to_string()) } else { (short_a, short_b) }

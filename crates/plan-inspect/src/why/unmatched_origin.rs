@@ -1,4 +1,4 @@
-//! Where a row could have come from that no node had.
+//! The possible origins of a row that no node had.
 
 use super::story::on_list;
 use super::table::Table;
@@ -36,7 +36,7 @@ fn lists(table: &Table<'_>, node: usize, row: i64) -> Option<ReadLists> {
         Read::List { limit } | Read::Scored { limit } => Some((limit, &reader.pattern)),
         Read::Fields(_) => None,
     })?;
-    // It was read, but of rows that nobody wanted.
+    // It was read, but its rows were not needed.
     let unwanted = lists.ids.iter().position(|id| *id == row);
     Some(ReadLists {
         keys: crate::explain::shown(pattern, &table.plan.registries),

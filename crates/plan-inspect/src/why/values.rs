@@ -29,7 +29,7 @@ pub(super) fn name(value: &Scalar) -> String {
     }
 }
 
-/// As JSON; null where there is none.
+/// A value as JSON; null if there is none.
 pub(super) fn json(value: Option<&Scalar>) -> Value {
     match value {
         None => Value::Null,

@@ -23,14 +23,14 @@ pub(crate) use kinds::wrong_kinds;
 pub(crate) use places::Places;
 pub(crate) use words::in_typescript;
 
-/// A plan as JSON, and what it was made of.
-pub(crate) struct Assembled {
+/// A plan as JSON, with information about its parts.
+pub(crate) struct AssembledPlan {
     pub(crate) json: Map<String, Value>,
     /// The numbers of the nodes, by id.
     by_id: HashMap<String, usize>,
     /// The first node that has an entry of a table, by the entry's id.
     by_entry: HashMap<String, usize>,
-    /// Parameters that something was told about already: the number of the node and the name in plan JSON.
+    /// The parameters with a reported problem: the number of the node and the name in plan JSON.
     told: HashSet<(usize, &'static str)>,
 }
 
@@ -41,13 +41,13 @@ const NODE_ID: &str = "node_id";
 const OF_PLAN: [(&str, &str); 3] =
     [("name", "plan_name"), ("deadlineMs", "deadline_ms"), ("nodeTimeoutMs", "node_timeout_ms")];
 
-/// Makes plan JSON of a plan, as far as it can be made; what is wrong is added to `faults`.
+/// Converts a plan to plan JSON, as far as possible. Problems are added to `faults`.
 pub(crate) fn assemble(
     made: &JobOutput,
     plan: &PlanRecord,
     (ops, registries): (&Ops, &Registries),
     faults: &mut Vec<Fault>,
-) -> Assembled {
+) -> AssembledPlan {
     let ids =
         plan.nodes.iter().enumerate().map(|(number, node)| id_of(number, node, (ops, registries))).collect();
     let (exprs, preds) = (Table::new("e"), Table::new("p"));
@@ -86,7 +86,7 @@ pub(crate) fn assemble(
     for (number, id) in assembler.ids.into_iter().enumerate() {
         by_id.entry(id).or_insert(number);
     }
-    Assembled { json, by_id, by_entry: assembler.by_entry, told: assembler.told }
+    AssembledPlan { json, by_id, by_entry: assembler.by_entry, told: assembler.told }
 }
 
 struct Assembler<'a> {
@@ -287,7 +287,7 @@ impl Assembler<'_> {
     }
 }
 
-/// The id of a node: as its call says, or its number.
+/// The id of a node: from its call, or its number.
 fn id_of(number: usize, node: &NodeRecord, known: (&Ops, &Registries)) -> String {
     given_id(node, known).map_or_else(|| format!("n{number}"), str::to_owned)
 }
@@ -298,7 +298,7 @@ fn given_id<'n>(node: &'n NodeRecord, (ops, registries): (&Ops, &Registries)) ->
     node.options.get("id")?.as_str().filter(|id| pattern.is_match(id) && !has_own_id(node, ops))
 }
 
-/// True if `id` is something else to an op of somebody else: its own options come first.
+/// Whether `id` is an option of the op itself, for ops of users. An op's own options take precedence.
 fn has_own_id(node: &NodeRecord, ops: &Ops) -> bool {
     ops.get(&node.op).is_some_and(|op| op.spec().params.iter().any(|param| surface::option(param) == "id"))
 }
@@ -327,18 +327,18 @@ fn is_bad(value: &Value) -> bool {
     value.get("$").and_then(Value::as_str) == Some("bad")
 }
 
-/// Where a call is.
+/// The location of a call.
 fn call_at(made: &JobOutput, site: Option<u32>) -> Option<At> {
     made.sites.get(site? as usize).map(|site| site.at)
 }
 
-/// Where the name of an option is, or else the call.
+/// The location of an option's name, or else of the call.
 fn name_at(made: &JobOutput, site: Option<u32>, name: &str) -> Option<At> {
     let found = made.sites.get(site? as usize)?;
     found.options.iter().find(|(option, ..)| option == name).map_or(Some(found.at), |(_, at, _)| Some(*at))
 }
 
-/// Where the value of an option is, or else the call.
+/// The location of an option's value, or else of the call.
 fn value_at(made: &JobOutput, site: Option<u32>, name: &str) -> Option<At> {
     let found = made.sites.get(site? as usize)?;
     found.options.iter().find(|(option, ..)| option == name).map_or(Some(found.at), |(_, _, at)| Some(*at))

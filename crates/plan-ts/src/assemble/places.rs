@@ -1,19 +1,19 @@
-//! Where in the sources it is that the loader of plan JSON finds something wrong.
+//! Finds the locations in the sources of problems that the loader reports for plan JSON.
 
 use anabranch_plan::Problem;
 use anabranch_plan::op::{Ops, ParamKind};
 use serde_json::Value;
 
-use super::{Assembled, OF_PLAN, call_at, method, table, value_at};
+use super::{AssembledPlan, OF_PLAN, call_at, method, table, value_at};
 use crate::job::{At, JobOutput, NodeRecord, PlanRecord};
 use crate::sources::Sources;
 use crate::surface;
 
-/// Turns what the loader says of plan JSON into what is to be said of the sources.
+/// Converts the loader's problems of plan JSON to problems of the sources.
 pub(crate) struct Places<'a> {
     pub(crate) made: &'a JobOutput,
     pub(crate) plan: &'a PlanRecord,
-    pub(crate) assembled: &'a Assembled,
+    pub(crate) assembled: &'a AssembledPlan,
     pub(crate) ops: &'a Ops,
     pub(crate) sources: &'a Sources,
 }
@@ -22,15 +22,15 @@ pub(crate) struct Places<'a> {
 #[derive(Debug, PartialEq)]
 struct Place<'p> {
     node: Option<&'p str>,
-    /// Of the node, or of the plan.
+    /// A field of the node, or of the plan.
     field: Option<&'p str>,
-    /// Which entry of a table.
+    /// The entry of a table.
     entry: Option<&'p str>,
-    /// Where in the entry.
+    /// The path in the entry.
     path: Vec<&'p str>,
 }
 
-/// Where it is in the sources, and what is to be said of it.
+/// The location in the sources, and the message.
 struct PlacedProblem {
     at: Option<At>,
     what: String,
@@ -40,7 +40,8 @@ struct PlacedProblem {
 const CONDITION: &str = "a condition is true or false: compare it, as in `x > 0`; to take something else instead of null write `x ?? y`";
 
 impl Places<'_> {
-    /// A problem with its place in the sources, unless it was told already; `faults` says whether anything was.
+    /// A problem with its location in the sources, unless it was already reported. `faults` is whether anything was
+    /// reported.
     pub(crate) fn find(&self, problem: &Problem, faults: bool) -> Option<Problem> {
         let place = Place::parse(&problem.place);
         if let Some(found) = self.of_capability(problem) {
@@ -48,7 +49,7 @@ impl Places<'_> {
         }
         let found = match self.node_of(&place) {
             Some((number, node)) => self.of_node(number, node, &place, &problem.what)?,
-            // Code that came to no end has no name or outputs, and it was told why.
+            // Code that did not finish has no name or outputs, and the reason was reported.
             None if faults && place.field.is_some_and(|field| self.is_missing(field)) => return None,
             None => self.of_plan(&place, problem),
         };
@@ -72,7 +73,7 @@ impl Places<'_> {
         Some(self.sources.problem(call_at(self.made, *site), what, problem.help.clone()))
     }
 
-    /// The node that a place is of; of an entry of a table the first that has it.
+    /// The node of a place. For an entry of a table, the first node that has it.
     fn node_of(&self, place: &Place<'_>) -> Option<(usize, &NodeRecord)> {
         let number = match place.node {
             Some(id) => self.numbered(id)?,
@@ -99,13 +100,13 @@ impl Places<'_> {
     ) -> Option<PlacedProblem> {
         let spec = self.ops.get(&node.op)?.spec();
         let op = method(spec);
-        // What is wrong with the rows that a call is made on is wrong with the call.
+        // A problem of the rows that a call is made on is a problem of the call.
         let Some(field) = place.field.filter(|field| *field != "inputs") else {
             let at = call_at(self.made, node.site);
             return Some(PlacedProblem { at, what: format!("`{op}`: {what}"), help: None });
         };
         let param = match place.entry {
-            // A table's entry that is named without its node: whichever parameter has it.
+            // An entry of a table without its node: any parameter that has it.
             Some(entry) if place.node.is_none() => {
                 let id = |name: &str| self.param(number, name).is_some_and(|value| value == entry);
                 spec.params.iter().find(|param| id(param.name))
@@ -159,8 +160,8 @@ impl Places<'_> {
     }
 }
 
-/// The site of the innermost part of an expression on the way down a path, and whether it is a comparison that nobody
-/// wrote. What stands where the other kind belongs is in plan JSON inside something that it is not inside here.
+/// The site of the innermost part of an expression along a path, and whether it is a comparison that is not in the
+/// source. A value of the other kind is wrapped in plan JSON, which the sources do not show.
 fn inside(value: &Value, kind: ParamKind, path: &[&str]) -> (Option<u32>, bool) {
     let Some(mut ir) = value.get("ir") else { return (None, false) };
     let site = |ir: &Value| ir.get("at").and_then(Value::as_u64).and_then(|site| u32::try_from(site).ok());

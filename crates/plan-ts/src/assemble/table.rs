@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// The part of a comparison that the user did not write: a value is used as a predicate.
 pub(super) const IMPLIED: &str = "implied";
 
-/// `expr_table` or `pred_table`; equal entries are there once, so that equal nodes are.
+/// `expr_table` or `pred_table`. Equal entries are stored once, so that equal nodes are, too.
 pub(super) struct Table {
     prefix: &'static str,
     pub(super) entries: Map<String, Value>,
@@ -29,7 +29,7 @@ impl Table {
     }
 }
 
-/// An expression or predicate as plan JSON has it: numbers for names, and nothing about places.
+/// Converts an expression or predicate to plan JSON: numbers instead of names, without locations.
 pub(super) fn clean(ir: &Value, registries: &Registries) -> Value {
     match ir {
         Value::Object(fields) => {

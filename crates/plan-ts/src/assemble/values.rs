@@ -1,4 +1,4 @@
-//! Values of options: tokens become what plan JSON has for them.
+//! Converts the values of options: tokens become plan JSON.
 
 use anabranch_plan::Registries;
 use anabranch_plan::op::ParamKind;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use super::{Assembler, is_bad, table, value_at};
 use crate::job::Fault;
 
-/// How deep a value may be nested; the loader's own bound on expressions is above it.
+/// The maximum nesting depth of a value. The loader's own limit for expressions is higher.
 const DEEPEST: usize = 64;
 
-/// Something wrong with a value, unless it was told already.
+/// A problem of a value, unless it was already reported.
 type Wrong = Option<Fault>;
 
 /// The value that the code passed as an argument.
@@ -124,7 +124,7 @@ impl Assembler<'_> {
                 let fault = wrong.map(|what| format!("`{name}`: {what}"));
                 fault.map(|what| Fault::maybe(value_at(self.made, site, name), what))
             })?,
-            // What kind of plain value it must be is the loader's business.
+            // The loader checks the kind of a plain value.
             (
                 ParamKind::Int(..)
                 | ParamKind::Float
@@ -194,8 +194,8 @@ impl Assembler<'_> {
         }
     }
 
-    /// A value of any shape: keys in it are told by their names. A key that is the value itself is none: it is meant to
-    /// be what is in its column.
+    /// A value of any shape. Keys in it are replaced by their names. A key that is the value itself is not valid,
+    /// because it would mean the value of its column.
     pub(super) fn json(&self, value: &Value, depth: usize) -> Result<Value, Option<String>> {
         if depth > DEEPEST {
             return Err(Some(format!("is nested deeper than {DEEPEST}")));
@@ -225,7 +225,7 @@ impl Assembler<'_> {
     }
 }
 
-/// The number of a key, if an expression is nothing but one.
+/// The number of a key, if an expression is only a key.
 fn key_number(ir: &Value, registries: &Registries) -> Option<Value> {
     let key = ir.get("key").and_then(Value::as_str).and_then(|key| registries.keys.named(key));
     key.map(|entry| json!(entry.key.0))
@@ -250,7 +250,7 @@ fn sort_keys(given: &Argument<'_>, registries: &Registries) -> Option<Value> {
     }
 }
 
-/// True if there is something in it that was told about.
+/// Whether it contains a part with a reported problem.
 fn holds_bad(ir: &Value) -> bool {
     match ir {
         Value::Object(fields) => is_bad(ir) || fields.values().any(holds_bad),
@@ -259,7 +259,7 @@ fn holds_bad(ir: &Value) -> bool {
     }
 }
 
-/// An expression as plan JSON has it; a predicate is one that is true or false.
+/// An expression in plan JSON. A predicate becomes one that is true or false.
 fn expression(given: &Argument<'_>, registries: &Registries) -> Option<Value> {
     let constant = |op: &str, value: &Value| json!({"op": op, "value": value});
     Some(match given {
@@ -276,7 +276,7 @@ fn expression(given: &Argument<'_>, registries: &Registries) -> Option<Value> {
     })
 }
 
-/// A predicate as plan JSON has it; of an expression that it is true.
+/// A predicate in plan JSON. An expression becomes a test that it is true.
 fn predicate(given: &Argument<'_>, registries: &Registries) -> Option<Value> {
     let constant = |value: bool| json!({"op": "const_bool", "value": value});
     Some(match given {

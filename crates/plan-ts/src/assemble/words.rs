@@ -6,7 +6,7 @@ use anabranch_plan::op::Ops;
 use super::method;
 use crate::surface;
 
-/// Where the loader begins to quote what a plan says: from there on nothing is put into other words.
+/// The start of quoted text in the loader's messages. Quoted text is not rephrased.
 const QUOTED: &str = ", not the string";
 
 /// Phrases that only make sense in plan JSON.
@@ -31,7 +31,7 @@ fn words(text: &str, ops: &Ops) -> String {
     let phrased = PHRASES.iter().fold(own.to_owned(), |text, (json, here)| text.replace(json, here));
     let mut out = String::with_capacity(phrased.len() + quoted.len());
     let mut rest = phrased.as_str();
-    // Word by word: one is made of what names of parameters and ops are made of.
+    // Word by word. A word has the characters of parameter and op names.
     while !rest.is_empty() {
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | ':');
         let end = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());

@@ -7,24 +7,28 @@ use std::fmt::Write as _;
 use expect_test::{Expect, expect};
 
 use super::make;
-use crate::job::{At, EndpointName, Files, Imported, Job, JobOutput, Method};
+use crate::job::{At, EndpointName, Files, ImportResolution, Job, JobOutput, Method};
 
-/// Files by name: `./NAME` is what a file of that name is imported as.
+/// Files by name. A file is imported as `./NAME`.
 struct Folder {
     texts: Vec<(&'static str, &'static str)>,
     asked: Vec<&'static str>,
 }
 
 impl Files for Folder {
-    fn import(&mut self, _from: u32, specifier: &str) -> Imported {
+    fn import(&mut self, _from: u32, specifier: &str) -> ImportResolution {
         let wanted = specifier.trim_start_matches("./");
         let Some((name, text)) = self.texts.iter().find(|(name, _)| *name == wanted) else {
-            return Imported::Refused { what: format!("there is no file `{specifier}`"), help: None };
+            return ImportResolution::Refused { what: format!("there is no file `{specifier}`"), help: None };
         };
         let known = self.asked.iter().position(|asked| asked == name);
         let number = known.unwrap_or(self.asked.len()) as u32;
         self.asked.extend(known.is_none().then_some(name));
-        Imported::File { number, name: (*name).to_owned(), text: known.is_none().then(|| (*text).to_owned()) }
+        ImportResolution::File {
+            number,
+            name: (*name).to_owned(),
+            text: known.is_none().then(|| (*text).to_owned()),
+        }
     }
 }
 
@@ -177,9 +181,9 @@ fn errors_of_running_code_are_where_they_come_from() {
 fn a_plan_is_made_of_few_files() {
     struct Endless(u32);
     impl Files for Endless {
-        fn import(&mut self, _from: u32, _specifier: &str) -> Imported {
+        fn import(&mut self, _from: u32, _specifier: &str) -> ImportResolution {
             self.0 += 1;
-            Imported::File {
+            ImportResolution::File {
                 number: self.0,
                 name: "next".to_owned(),
                 text: Some("import './next'".to_owned()),

@@ -1,8 +1,8 @@
 //! Runs the code of a plan: the only place that knows the JavaScript engine.
 //!
-//! The engine is given what computes and nothing else: no clock, no weak references, no files. The prelude (in
-//! JavaScript, in `prelude/`) takes away the rest, freezes what is left, and records what the code calls. What comes
-//! out is the text of one JSON value.
+//! The engine gets only what is needed to compute: no clock, no weak references, no files. The prelude (in JavaScript,
+//! in `prelude/`) removes the rest, freezes the remaining objects, and records the calls of the code. The output is the
+//! text of one JSON value.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use crate::surface::ROOT;
 const STACK: usize = 4 << 20;
 const STACK_BESIDE: usize = 4 << 20;
 
-/// Memory and CPU time for the prelude once the code has ended, to write down what it recorded.
+/// The memory and CPU time for the prelude after the end of the code, to write its records.
 const GRACE_MEMORY: usize = 64 << 20;
 const GRACE_TIME: Duration = Duration::from_millis(500);
 
@@ -44,7 +44,7 @@ const PRELUDE: &str = concat!(
     "return { ended, rejected, unheard, finish };\n})",
 );
 
-/// The module that stands for every package that plans import from.
+/// The module that replaces every package that plans import from.
 const PACKAGE: &str = "anabranch";
 const PACKAGE_CODE: &str = "export const { Key, P, EP, E, Pred, coalesce, regex, min, max, abs, log, exp, pow, clamp, \
     lower, upper, definePlan, CandidateSet, Context, Expr, Endpoint, Plan } = globalThis.__ab_exports;";
@@ -98,7 +98,7 @@ pub(crate) struct ProgramFault {
     pub(crate) word: Option<String>,
 }
 
-/// Runs a program within the limits of its job; on a thread of its own, whose stack is as large as it must be.
+/// Runs a program within the limits of its job, on its own thread with a large enough stack.
 pub(crate) fn run(job: &Job, program: Program) -> ProgramOutput {
     let thread = Builder::new().name("sandbox".to_owned()).stack_size(STACK + STACK_BESIDE);
     let ran = scope(|threads| {
@@ -151,7 +151,7 @@ fn try_run(job: &Job, program: Program) -> Result<ProgramOutput, Error> {
         let mut recorded =
             recorded.map_err(|cause| Error::new_into_js_message("text", "plan", cause.to_string()))?;
         if noted.is_err() {
-            // To look at an error can run code of the plan, and that did not end.
+            // Inspecting an error can run code of the plan, and that code did not end.
             recorded
                 .faults
                 .push(ProgramFault::new("the plan's code threw an error that cannot be shown".to_owned()));
@@ -160,11 +160,11 @@ fn try_run(job: &Job, program: Program) -> Result<ProgramOutput, Error> {
     })
 }
 
-/// How the code ended.
+/// The end of the code.
 enum End {
     Done,
     Thrown(Persistent<Value<'static>>),
-    /// It waits for something that never comes.
+    /// It waits for something that never happens.
     Waiting,
 }
 
@@ -201,7 +201,7 @@ fn track_rejections(runtime: &Runtime, prelude: &Persistent<Object<'static>>) {
     })));
 }
 
-/// Evaluates the first module and what it imports, and runs what promises still have to do.
+/// Evaluates the first module and its imports, and runs pending promise jobs.
 fn evaluate(ctx: &Ctx<'_>, program: &Program, watch: &Watch) -> End {
     let caught = || End::Thrown(Persistent::save(ctx, ctx.catch()));
     let code = program.modules.get(&0).map(String::as_str).unwrap_or_default();
@@ -231,7 +231,7 @@ fn note(prelude: &Object<'_>, job: &Job, end: End, late: bool) -> Result<(), Err
     } else if message == "out of memory" {
         (Some(format!("the plan's code used more than {} of memory", size::format(job.memory as u64))), None)
     } else if value.is_null() || value.type_of() == Type::Uninitialized {
-        // With no memory left there is none for an error either, and parts of the engine then forget to throw one.
+        // Without memory there is no error object either, and parts of the engine then fail to throw one.
         (
             Some(format!(
                 "the plan's code threw null, or used more than {} of memory",

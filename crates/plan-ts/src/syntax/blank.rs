@@ -16,12 +16,12 @@ impl<'a> Walk<'_, 'a> {
         self.edits.replace(start, end, " ");
     }
 
-    /// Removes a part and what follows it up to the next word, for places where a newline would mean something.
+    /// Removes a part and the space up to the next word, for places where a newline would have a meaning.
     fn blank_to_next(&mut self, start: u32, end: u32) {
         self.blank(start, self.words.next(end));
     }
 
-    /// Removes an annotation with all that stands between it and what it annotates: a mark `?` or `!`, a comment.
+    /// Removes an annotation with everything between it and the annotated part: a mark `?` or `!`, a comment.
     pub(super) fn blank_annotation(&mut self, annotation: Option<&TSTypeAnnotation<'a>>, from: u32) {
         if let Some(annotation) = annotation {
             self.blank(from, annotation.span.end);
@@ -63,7 +63,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     pub(super) fn blank_arrow(&mut self, it: &ArrowFunctionExpression<'a>) {
-        // `return <T>` and `async <T>` must not end with the line, nor must what comes before `=>`.
+        // `return <T>` and `async <T>` must not end with the line, nor must the part before `=>`.
         if let Some(types) = &it.type_parameters {
             self.blank_to_next(types.span.start, types.span.end);
         }
@@ -90,7 +90,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Says what is wrong with a statement of which something would have to run that JavaScript does not have.
+    /// Reports a statement that needs a runtime feature that JavaScript does not have.
     pub(super) fn refused(&mut self, it: &Statement<'a>) -> bool {
         let declaration = match it.as_module_declaration() {
             Some(ModuleDeclaration::ExportDeclaration(it)) => Some(&it.declaration),
@@ -167,7 +167,7 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// True if a declaration declares types only, or what is said to be elsewhere.
+/// Whether a declaration declares only types, or something that is defined elsewhere.
 pub(super) fn is_type_declaration(it: &Declaration<'_>) -> bool {
     match it {
         Declaration::TSTypeAliasDeclaration(_) | Declaration::TSInterfaceDeclaration(_) => true,

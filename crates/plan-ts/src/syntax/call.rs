@@ -1,4 +1,4 @@
-//! Calls of ops and of functions that make expressions tell where they are.
+//! Adds locations to calls of ops and of functions that make expressions.
 
 use oxc_ast::ast::{
     Argument, CallExpression, Expression, NewExpression, ObjectExpression, ObjectPropertyKind, PropertyKey,
@@ -17,7 +17,7 @@ const FUNCTIONS: [&str; 18] = [
     "ceil", "round", "mod", "now", "hash", "length",
 ];
 
-/// A call that tells where it is.
+/// The way in which a call gets its location.
 enum CallPlace {
     /// By its name and its options.
     Name(Span),
@@ -26,7 +26,7 @@ enum CallPlace {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Walks over what comes after the called part of a call.
+    /// Walks the part of a call after the callee.
     pub(super) fn call(&mut self, it: &CallExpression<'a>) {
         if let Some(types) = &it.type_arguments {
             self.blank(types.span.start, types.span.end);

@@ -29,7 +29,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Removes an element that is a type only, and refuses what JavaScript does not have.
+    /// Removes an element that is only a type, and refuses elements that JavaScript does not have.
     pub(super) fn blank_element(&mut self, it: &ClassElement<'a>) -> bool {
         let erased = match it {
             ClassElement::TSIndexSignature(_) => true,

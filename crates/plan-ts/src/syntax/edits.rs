@@ -1,8 +1,8 @@
-//! Changes to a text, made all at once, and the way back from what came of it.
+//! Changes to a text, applied all at once, and the mapping back to the original.
 
 use std::fmt::{Display, Write};
 
-/// Changes to a text. Those at one place come out in the order in which they were asked for; they do not overlap.
+/// Changes to a text. Those at one position are applied in the order of their calls. They do not overlap.
 #[derive(Default)]
 pub(super) struct Edits {
     list: Vec<Edit>,
@@ -17,11 +17,11 @@ struct Edit {
     new: (u32, u32),
 }
 
-/// A change that is not yet decided; nothing happens there until it is.
+/// A change that is decided later. Without a decision, nothing changes.
 #[derive(Clone, Copy)]
 pub(super) struct Slot(usize);
 
-/// Where each part of a changed text comes from.
+/// The origin of each part of a changed text.
 #[derive(Debug, Default)]
 pub(super) struct Map {
     parts: Vec<Part>,
@@ -31,7 +31,7 @@ pub(super) struct Map {
 
 #[derive(Debug)]
 struct Part {
-    /// Where it begins in the changed text, and in the original.
+    /// Its start in the changed text, and in the original.
     made: u32,
     from: u32,
     origin: Origin,
@@ -55,7 +55,7 @@ impl Edits {
         self.fill(slot, end, new);
     }
 
-    /// A place in the order, for a change to be decided later.
+    /// Reserves a position in the order, for a change that is decided later.
     pub(super) fn slot(&mut self, at: u32) -> Slot {
         self.list.push(Edit { start: at, end: at, new: (0, 0) });
         Slot(self.list.len() - 1)
@@ -72,7 +72,7 @@ impl Edits {
 
     /// Makes the changes.
     pub(super) fn apply(mut self, text: &str) -> (String, Map) {
-        // Stable: of two changes at one place, the first asked for comes first.
+        // The sort is stable: of two changes at one position, the first call comes first.
         self.list.sort_by_key(|edit| edit.start);
         let mut out = String::with_capacity(text.len() + self.new.len());
         let mut parts = Vec::with_capacity(2 * self.list.len() + 1);
@@ -107,8 +107,8 @@ impl Map {
         }
     }
 
-    /// The byte of a changed text at a line and a column, both from 1; columns count bytes, as the engine's do. What
-    /// is past a line's end is its end.
+    /// The byte offset in a changed text of a line and a column, both from 1. Columns count bytes, like the engine's. A
+    /// column past a line's end is its end.
     pub(super) fn offset(&self, code: &str, line: u32, column: u32) -> u32 {
         let line = line.saturating_sub(1) as usize;
         let end = code.len() as u32;
@@ -123,7 +123,7 @@ impl Map {
     }
 }
 
-/// Where lines begin, as JavaScript counts them.
+/// The starts of lines, in JavaScript's definition.
 fn lines(text: &str) -> Vec<u32> {
     let mut lines = vec![0];
     let mut letters = text.char_indices().peekable();

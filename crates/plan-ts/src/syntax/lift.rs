@@ -1,6 +1,6 @@
-//! Operators become calls, so that what they mean is decided when the code runs.
+//! Replaces operators by calls, so that their meaning is decided when the code runs.
 //!
-//! Chains that lean to the left (`a + b + c ..`, `a.b().c() ..`) can be as long as a file; they are walked in a loop.
+//! Left-leaning chains (`a + b + c ..`, `a.b().c() ..`) can be as long as a file, so they are walked in a loop.
 
 use std::fmt::{self, Display};
 
@@ -27,10 +27,10 @@ pub(super) enum Place {
 
 /// An expression whose leftmost part is an expression.
 enum Link<'e, 'a> {
-    Binary(&'e BinaryExpression<'a>, Lifted),
+    Binary(&'e BinaryExpression<'a>, LiftDecision),
     Logical(&'e LogicalExpression<'a>, Slot),
     Conditional(&'e ConditionalExpression<'a>, Slot),
-    Static(&'e StaticMemberExpression<'a>, Lifted),
+    Static(&'e StaticMemberExpression<'a>, LiftDecision),
     Computed(&'e ComputedMemberExpression<'a>),
     Private,
     Call(&'e CallExpression<'a>),
@@ -42,7 +42,7 @@ enum Link<'e, 'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lifted {
+enum LiftDecision {
     Yes,
     No,
 }
@@ -78,8 +78,8 @@ impl<'a> Walk<'_, 'a> {
     ) -> Option<(Link<'e, 'a>, &'e Expression<'a>)> {
         Some(match it {
             Expression::BinaryExpression(it) => {
-                let lifted = if is_lifted(it.operator) { Lifted::Yes } else { Lifted::No };
-                if lifted == Lifted::Yes {
+                let lifted = if is_lifted(it.operator) { LiftDecision::Yes } else { LiftDecision::No };
+                if lifted == LiftDecision::Yes {
                     let site = self.site(it.span);
                     let call = format_args!("__ab_op({site},\"{}\",", it.operator.as_str());
                     self.open(it.span.start, it.span.start, call);
@@ -118,35 +118,35 @@ impl<'a> Walk<'_, 'a> {
             MemberExpression::PrivateFieldExpression(it) => (Link::Private, &it.object),
             MemberExpression::StaticMemberExpression(it) => {
                 if place == Place::Kept || !is_registered(it) {
-                    return (Link::Static(it, Lifted::No), &it.object);
+                    return (Link::Static(it, LiftDecision::No), &it.object);
                 }
                 let site = self.site(it.span);
                 self.open(it.span.start, it.span.start, format_args!("__ab_get({site},"));
-                (Link::Static(it, Lifted::Yes), &it.object)
+                (Link::Static(it, LiftDecision::Yes), &it.object)
             }
         }
     }
 
-    /// Walks over what a link has to the right.
+    /// Walks the right part of a link.
     fn leave(&mut self, link: &Link<'_, 'a>, left: Span) {
         match link {
             Link::Binary(it, lifted) => {
-                if *lifted == Lifted::Yes {
+                if *lifted == LiftDecision::Yes {
                     let gap = self.gap(left.end, it.right.span().start);
                     self.edits.replace(left.end, it.right.span().start, format_args!("{gap},"));
                 }
                 self.visit_expression(&it.right);
-                if *lifted == Lifted::Yes {
+                if *lifted == LiftDecision::Yes {
                     self.edits.insert(it.span.end, ")");
                 }
             }
             Link::Logical(it, slot) => self.logical(it, *slot),
             Link::Conditional(it, slot) => self.conditional(it, *slot),
-            Link::Static(it, Lifted::Yes) => {
+            Link::Static(it, LiftDecision::Yes) => {
                 let name = serde_json::Value::from(it.property.name.as_str());
                 self.edits.replace(left.end, it.span.end, format_args!(",{name})"));
             }
-            Link::Static(_, Lifted::No) | Link::Private | Link::Plain => {}
+            Link::Static(_, LiftDecision::No) | Link::Private | Link::Plain => {}
             Link::Computed(it) => self.visit_expression(&it.expression),
             Link::Call(it) => self.call(it),
             Link::Tagged(it) => {
@@ -197,7 +197,7 @@ impl<'a> Walk<'_, 'a> {
         self.edits.insert(it.span.end, "))");
     }
 
-    /// An operator stays: what it decides by must be known.
+    /// Keeps an operator. Its operand must have a known value.
     fn native_test(&mut self, open: Slot, close: Slot, test: &Expression<'a>) {
         if is_literal(test) {
             return;
@@ -246,7 +246,8 @@ impl<'a> Walk<'_, 'a> {
         self.edits.insert(it.span.end, ")");
     }
 
-    /// Ids have 64 bits and numbers of JavaScript 53: what is written out whole must not become its neighbour.
+    /// Refuses inexact integers: ids have 64 bits and numbers of JavaScript 53, so a literal could become its
+    /// neighbour.
     pub(super) fn exact(&mut self, it: &NumericLiteral<'a>) {
         let text = it.raw.map(|raw| raw.as_str().replace('_', "")).unwrap_or_default();
         let written = match text.get(..2) {
@@ -265,7 +266,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// A name that does not exist is not an error for `typeof`, but it is one for a call.
+    /// An undefined name is not an error for `typeof`, but it is one for a call.
     fn type_of(&mut self, it: &UnaryExpression<'a>) {
         let start = it.argument.span().start;
         let gap = self.gap(it.span.start, start);
@@ -315,7 +316,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// `<T>x` becomes `(x)`: what is left could otherwise begin a block, or be on the line after `return`.
+    /// `<T>x` becomes `(x)`. Without the parentheses, the rest could begin a block, or be on the line after `return`.
     pub(super) fn assertion(&mut self, it: &TSTypeAssertion<'a>, place: Place) {
         self.edits.replace(it.span.start, it.expression.span().start, "(");
         self.expression(&it.expression, place);
@@ -358,7 +359,7 @@ impl Display for Newlines {
     }
 }
 
-/// True if an operator has a meaning for what only requests know.
+/// Whether an operator is defined for values that only requests have.
 fn is_lifted(operator: BinaryOperator) -> bool {
     operator.is_arithmetic() || operator.is_equality() || operator.is_compare() || operator.is_in()
 }

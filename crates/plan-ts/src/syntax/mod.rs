@@ -1,7 +1,7 @@
 //! TypeScript to JavaScript: the only place that knows the parser.
 //!
-//! A file is parsed, walked once, and changed in place: what is a type goes, what is an operator becomes a call. All
-//! else stays as it is written, so that a place in the code that runs is a place in the source.
+//! A file is parsed, walked once, and changed in place: types are removed, and operators become calls. Everything else
+//! stays unchanged, so that a location in the running code is a location in the source.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ mod call;
 #[cfg(test)]
 mod tests;
 
-/// The most faults of a file that are told.
+/// The most faults of a file that are reported.
 const MAX_FAULTS: usize = 1_000;
 
 /// The imports and exports of a file.
@@ -58,7 +58,7 @@ pub(crate) struct Unit {
     map: Map,
 }
 
-/// Finds what a file imports.
+/// Finds the imports of a file.
 pub(crate) fn scan(file: u32, text: &str) -> Result<Scan, Vec<Fault>> {
     parse::with_program(text, |parsed| {
         let faults = parse::faults(file, text, &parsed);
@@ -66,7 +66,7 @@ pub(crate) fn scan(file: u32, text: &str) -> Result<Scan, Vec<Fault>> {
     })
 }
 
-/// Faults as they are told: in order, and not too many.
+/// The faults to report: in order, and limited in number.
 fn told(mut faults: Vec<Fault>) -> Vec<Fault> {
     faults.sort_by_key(|fault| fault.at.map(|at| at.start));
     faults.truncate(MAX_FAULTS);

@@ -20,7 +20,7 @@ use crate::job::At;
 pub(super) struct Names<'a> {
     types: HashSet<&'a str>,
     values: HashSet<&'a str>,
-    /// Names that are imported as values: from where, and what they are called there.
+    /// The names that are imported as values, with their module and their name there.
     imported: HashMap<&'a str, (&'a str, &'a str)>,
 }
 
@@ -99,7 +99,7 @@ fn all<T>(list: &[T], is_type: impl Fn(&T) -> bool) -> bool {
     !list.is_empty() && list.iter().all(is_type)
 }
 
-/// Finds what a file imports and which of its exports are types.
+/// Finds the imports of a file, and its exports that are types.
 pub(super) fn scan(file: u32, program: &Program<'_>) -> Scan {
     let names = Names::of(program, &|_, _| false);
     let mut found = ModuleScan { file, seen: HashSet::new(), scan: Scan::default() };

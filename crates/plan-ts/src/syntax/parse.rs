@@ -1,4 +1,4 @@
-//! Parsing, and what the parser has to say.
+//! Parsing, and the messages of the parser.
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{JSXElement, JSXFragment};
@@ -38,7 +38,7 @@ pub(super) fn faults(file: u32, text: &str, parsed: &ParserReturn<'_>) -> Vec<Fa
     errors
 }
 
-/// Bytes of a file that are there, whatever the parser says at a file's end.
+/// A span within the file, even if the parser reports one past its end.
 fn clamp(file: u32, text: &str, span: Span) -> At {
     let end = span.end.min(text.len() as u32);
     At { file, start: span.start.min(end), end }
@@ -67,16 +67,16 @@ fn jsx(text: &str) -> Option<Span> {
     find.0
 }
 
-/// The words of a file, for what the tree does not say: where a mark or a comma is.
+/// The words of a file, for details that the tree does not have: the position of a mark or a comma.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'s>(pub(super) &'s str);
 
 impl<'s> Words<'s> {
-    /// Where the next word begins, at a byte or after it: past spaces and comments.
+    /// The start of the next word, at a byte or after it: past spaces and comments.
     pub(super) fn next(self, at: u32) -> u32 {
         let mut rest = self.from(at);
         loop {
-            // A byte order mark is a space to JavaScript only.
+            // Only JavaScript treats a byte order mark as a space.
             rest = rest.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}');
             let (end, skip) = match rest.as_bytes() {
                 [b'/', b'/', ..] => (rest.find(['\n', '\r', '\u{2028}', '\u{2029}']), 0),
@@ -118,7 +118,7 @@ impl<'s> Words<'s> {
         })
     }
 
-    /// Where the list item that ends at a byte ends with the comma after it, if there is one.
+    /// The end of a list item including the comma after it, if there is one.
     pub(super) fn past_comma(self, at: u32) -> u32 {
         let next = self.next(at);
         if self.byte(next) == Some(b',') { next + 1 } else { at }

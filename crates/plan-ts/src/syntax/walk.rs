@@ -1,4 +1,4 @@
-//! The walk over a file: who does what to which part.
+//! The walk over a file, which dispatches each part to its handler.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use super::modules::Names;
 use super::parse::Words;
 use crate::job::{At, Fault, Method, Site};
 
-/// How names that the sandbox keeps for itself begin.
+/// The prefix of names that are reserved for the sandbox.
 const RESERVED: &str = "__ab_";
 
 /// Says whether a name that is imported from a specifier is a type only.
@@ -39,11 +39,11 @@ pub(super) struct Walk<'s, 'a> {
     pub(super) sites: &'s mut Vec<Site>,
     pub(super) edits: Edits,
     pub(super) faults: Vec<Fault>,
-    /// How many `yield` and `await` the function at hand has had so far.
+    /// The number of `yield` and `await` in the current function so far.
     pub(super) suspensions: usize,
 }
 
-/// Walks over a file. What comes out: the changes to make, and what is wrong.
+/// Walks a file. Returns the changes to make, and the problems.
 pub(super) fn walk(
     file: u32,
     text: &str,
@@ -74,7 +74,7 @@ impl Walk<'_, '_> {
         At { file: self.file, start: span.start, end: span.end }
     }
 
-    /// Something is wrong there, and this is the way out.
+    /// Reports a problem at a location, with advice.
     pub(super) fn fault(&mut self, span: Span, what: impl Into<String>, help: &str) {
         let at = self.at(span);
         self.faults.push(Fault::new(at, what).help(help));
@@ -103,8 +103,8 @@ impl Walk<'_, '_> {
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// The body of a loop. An empty one gets a call: the engine knows the places of calls only, and a loop that never
-    /// ends is reported where it is.
+    /// Walks the body of a loop. An empty one gets a call, because the engine knows only the locations of calls, and an
+    /// endless loop should be reported at its location.
     fn loop_body(&mut self, body: &Statement<'a>) {
         const CALL: &str = "__ab_at();";
         match body {
@@ -224,7 +224,7 @@ impl<'a> VisitJs<'a> for Walk<'_, 'a> {
         walk_js::walk_variable_declarator(self, it);
     }
 
-    // Of expressions, these are only reached as the targets of assignments; the others are links of a chain.
+    // Of the expressions, only the targets of assignments reach this. The others are links of a chain.
 
     fn visit_ts_as_expression(&mut self, it: &TSAsExpression<'a>) {
         self.expression(&it.expression, Place::Kept);

@@ -10,10 +10,10 @@ use crate::job::Method;
 use crate::surface::{self, ROOT};
 
 /// Ops by namespace, the root first.
-type ByNamespace<'a> = BTreeMap<(bool, String), Vec<Declared<'a>>>;
+type ByNamespace<'a> = BTreeMap<(bool, String), Vec<DeclaredOp<'a>>>;
 
-/// An op, and what its options are called as a type.
-struct Declared<'a> {
+/// An op, and the name of its options type.
+struct DeclaredOp<'a> {
     spec: &'a Spec,
     method: Method,
     options: String,
@@ -29,7 +29,7 @@ pub(super) fn declare(page: &mut Page, ops: &Ops, limits: &Limits) {
         let options = unique(&format!("{}{}Options", pascal(prefix), pascal(&method.name)), &mut taken);
         let of = if method.input { &mut steps } else { &mut sources };
         let namespace = (method.namespace != ROOT, method.namespace.clone());
-        of.entry(namespace).or_default().push(Declared { spec, method, options });
+        of.entry(namespace).or_default().push(DeclaredOp { spec, method, options });
     }
     let context = "What a plan begins with: ops that need no rows.";
     interface(page, ("Context", "Sources", context), &sources, |page| {
@@ -47,7 +47,7 @@ pub(super) fn declare(page: &mut Page, ops: &Ops, limits: &Limits) {
     }
 }
 
-/// Declares the methods of each namespace, and what has them all.
+/// Declares the methods of each namespace, and the interface that has all namespaces.
 fn interface(
     page: &mut Page,
     (name, suffix, doc): (&str, &str, &str),
@@ -75,7 +75,7 @@ fn interface(
     page.block(&format!("interface {name}{extends} {{"), inside, "}");
 }
 
-fn method(page: &mut Page, Declared { spec, method, options }: &Declared<'_>) {
+fn method(page: &mut Page, DeclaredOp { spec, method, options }: &DeclaredOp<'_>) {
     page.doc(&[sentence(spec.doc)], &[]);
     let optional = if method.bare { "?" } else { "" };
     page.line(&format!("{}(options{optional}: {options}): CandidateSet;", member(&method.name)));
@@ -169,7 +169,7 @@ fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
     free
 }
 
-/// `fixed_source` and `fixedSource` as `FixedSource`; what cannot be in a name is left out.
+/// Converts `fixed_source` and `fixedSource` to `FixedSource`. Characters that are not valid in a name are left out.
 fn pascal(name: &str) -> String {
     let name: String =
         name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();

@@ -1,7 +1,7 @@
-//! Type declarations for editors and `tsc`: what plans may name, and what each op takes.
+//! Type declarations for editors and `tsc`: the names that plans may use, and the options of each op.
 //!
-//! The text is a script, not a module, so that what it declares is there without an import, and so that it may declare
-//! the packages that plans import from.
+//! The text is a script, not a module, so that its declarations are available without an import, and so that it may
+//! declare the packages that plans import from.
 
 mod page;
 mod columns;
@@ -16,7 +16,7 @@ use page::Page;
 /// The part that does not depend on registries and ops.
 const LANGUAGE: &str = include_str!("language.d.ts");
 
-/// As other declarations of it do, so that it can stand beside those of a browser or of Node.
+/// Like other declarations of it, so that it is compatible with those of a browser or of Node.
 const CONSOLE: &str = "\
 // Lines for whoever writes the plan, printed when it is checked, built or run.
 interface Console {
@@ -55,7 +55,7 @@ const VALUES: [&str; 17] = [
     "upper",
 ];
 
-/// Declares to TypeScript what plans may use: one `.d.ts` file.
+/// Declares everything that plans may use to TypeScript, as one `.d.ts` file.
 pub fn declarations(ops: &Ops, registries: &Registries) -> String {
     let mut page = Page::default();
     page.text.push_str(HEAD);

@@ -11,7 +11,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A line of its own; an empty one if there is nothing to say.
+    /// Adds a line, without an indent if it is empty.
     pub(super) fn line(&mut self, line: &str) {
         if !line.is_empty() {
             self.text.extend(std::iter::repeat_n("  ", self.depth));
@@ -20,7 +20,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A block: what opens it, what is in it, what closes it.
+    /// A block: its opening line, its content, its closing line.
     pub(super) fn block(&mut self, open: &str, inside: impl FnOnce(&mut Page), close: &str) {
         self.line(open);
         self.indented(inside);
@@ -34,7 +34,7 @@ impl Page {
         self.depth -= 1;
     }
 
-    /// A comment that editors show: sentences, then tags, each on a line of its own. None if there are none.
+    /// A comment that editors show: sentences, then tags, one per line. Nothing if there are none.
     pub(super) fn doc(&mut self, sentences: &[String], tags: &[String]) {
         let words = sentences.iter().map(|sentence| harmless(sentence)).filter(|text| !text.is_empty());
         let text = words.collect::<Vec<_>>().join(" ");
@@ -54,7 +54,7 @@ impl Page {
     }
 }
 
-/// Text of somebody else on one line, that cannot end the comment it is in.
+/// Untrusted text on one line that cannot end the comment around it.
 fn harmless(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace("*/", "*\\/")
 }
@@ -97,7 +97,7 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// One of these strings; `never` if there is none.
+/// A union of these strings; `never` if there are none.
 pub(super) fn one_of<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<String> = words.into_iter().map(quoted).collect();
     if words.is_empty() { "never".to_owned() } else { words.join(" | ") }

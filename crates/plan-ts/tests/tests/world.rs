@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_plan::source::{Fault, Memory, MemoryData, Source};
 use anabranch_plan::{Config, Engine, Problems, Registries};
-use anabranch_plan_ts::{Built, Compiler};
+use anabranch_plan_ts::{CompiledPlan, Compiler};
 use anabranch_testkit::Sim;
 
 /// How long trips take, in milliseconds, by how their keys begin.
@@ -54,7 +54,7 @@ impl Folder {
     }
 
     /// Compiles one of them.
-    pub(crate) fn compile(&self, name: &str) -> Result<Built, Problems> {
+    pub(crate) fn compile(&self, name: &str) -> Result<CompiledPlan, Problems> {
         let sim = Sim::new(1);
         Compiler::in_place().compile(&engine(&sim), &self.0.join(name), &self.0).built
     }

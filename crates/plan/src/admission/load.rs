@@ -57,7 +57,7 @@ struct Window {
     least: Duration,
     in_time: u32,
     missed: u32,
-    /// The highest throughput that a request proves possible: it took no longer beside others than alone.
+    /// The highest throughput that a request proves possible: it was as fast beside others as alone.
     shown: f64,
     /// True if a request found none in flight. Then the throughput may be just the arrival rate.
     idle: bool,
@@ -184,7 +184,8 @@ mod tests {
 
     use super::*;
 
-    /// Servers that take requests in turn, each for this long, while there are `crowd` of them at all times.
+    /// Simulates `servers` servers that take requests in order, each for `trip`, with `crowd` requests present at all
+    /// times.
     fn crowded(load: &mut Load, start: Instant, servers: u64, trip: Duration, crowd: u64) -> Instant {
         let end = start + (trip * (crowd / servers) as u32 * 60).max(Duration::from_secs(1));
         let mut free: VecDeque<Instant> = (0..servers).map(|_| start).collect();

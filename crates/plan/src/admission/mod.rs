@@ -26,7 +26,7 @@ use load::{DeadlineOutcome, Load, RecentMisses, TimedRequest};
 /// One request in this many is timed while there are no recent misses.
 const SAMPLE: u64 = 16;
 
-/// How long requests are checked after a missed deadline or a refused request.
+/// The time for which requests are checked after a missed deadline or a refused request.
 const WATCH: Duration = Duration::from_secs(1);
 
 /// The shortest and the longest `retry_after` of a refused request.

@@ -1,4 +1,4 @@
-//! The parameters of a node, against those of its op.
+//! Checks the parameters of a node against those of its op.
 
 use anabranch_rows::{Key, Order};
 use anabranch_text::{Problem, Problems, quote};

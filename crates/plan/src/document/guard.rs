@@ -1,4 +1,4 @@
-//! The guards of a node, which bound its time and replace its rows: `timeout_ms`, `fallback`, `range`.
+//! The guards of a node, which limit its time and replace its rows: `timeout_ms`, `fallback`, `range`.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::value::Scalar;
 const LONGEST_MS: i64 = 3_600_000;
 /// The longest that a value may be remembered, in milliseconds: a week.
 const OLDEST_MS: i64 = 7 * 24 * LONGEST_MS;
-/// The most fallbacks of one node, tried in turn.
+/// The most fallbacks of one node.
 const MOST_FALLBACKS: usize = 4;
 
 /// The timeout, the fallbacks and the ranges of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Guard {
-    /// The longest it may take.
+    /// The timeout of the node.
     pub timeout: Option<Duration>,
-    /// The fallbacks if it fails, tried in turn. Without one the request fails.
+    /// The fallbacks if it fails, in order. Without one, the request fails.
     pub fallbacks: Vec<Fallback>,
-    /// Between what the values of these columns lie, whoever makes them.
+    /// The valid ranges of these columns, regardless of what produces them.
     pub ranges: Vec<Range>,
 }
 
@@ -36,9 +36,9 @@ pub struct Guard {
 pub enum Fallback {
     /// No rows.
     Empty,
-    /// The rows it was given, without the columns that it makes.
+    /// The rows that it was given, without the columns that it adds.
     Pass,
-    /// The rows it was given, with these values in the columns that it makes.
+    /// The rows that it was given, with these values in the columns that it adds.
     Default(Vec<(Key, Scalar)>),
     /// The last replies of its source to the same commands.
     Stale(StaleTerms),
@@ -58,14 +58,14 @@ pub struct StaleTerms {
 /// The share of known keys below which the next fallback is tried, if the plan names none.
 const MIN_KNOWN: f64 = 0.5;
 
-/// Between what the values of a column lie, both ends included.
+/// The valid range of a column's values, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
     /// The column.
     pub key: Key,
-    /// The least.
+    /// The lower end.
     pub least: f64,
-    /// The most.
+    /// The upper end.
     pub most: f64,
 }
 
@@ -98,7 +98,7 @@ impl Guard {
     }
 }
 
-/// A number of milliseconds; what is wrong with it is noted.
+/// Parses a number of milliseconds. Problems are reported.
 pub(super) fn millis(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Duration> {
     let value = fields.raw(name)?;
     let millis = whole(value).filter(|millis| (1..=LONGEST_MS).contains(millis));
@@ -123,7 +123,7 @@ pub(super) fn take<'a>(fields: &mut Fields<'a, '_>) -> Raw<'a> {
     Raw { timeout, fallback: fields.raw("fallback"), range: fields.optional("range") }
 }
 
-/// Reads what a node's fields say.
+/// Reads the fields of a node.
 pub(super) struct Reader<'a> {
     /// The node.
     pub(super) place: &'a str,
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A value for a column, of its kind.
+    /// Parses a value for a column, of its kind.
     fn value(&mut self, field: &str, name: &str, value: &Value) -> Option<(Key, Scalar)> {
         let entry = self.key(field, name)?;
         let KeyKind::Column(kind) = entry.kind else {

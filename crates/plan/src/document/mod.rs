@@ -51,9 +51,9 @@ pub struct Document {
     pub capabilities: Vec<String>,
     /// The payloads of its extensions, by capability.
     pub extensions: Map<String, Value>,
-    /// How long a request that brings no deadline may take.
+    /// The time limit of a request without a deadline.
     pub deadline: Option<Duration>,
-    /// How long each of its nodes may take.
+    /// The timeout of each of its nodes.
     pub node_timeout: Option<Duration>,
 }
 
@@ -79,10 +79,10 @@ pub struct DocumentNode {
 }
 
 impl Document {
-    /// Reads and checks a plan file: all that can be known without columns. The nodes come back in the order of
-    /// the file; there is no cycle among them.
+    /// Reads and checks a plan file, as far as that is possible without columns. The nodes are returned in the order of
+    /// the file. There is no cycle among them.
     ///
-    /// A document is given back only when `problems` got no error.
+    /// A document is returned only if `problems` got no error.
     pub fn parse(
         text: &str,
         ops: &Ops,
@@ -94,7 +94,7 @@ impl Document {
         document.filter(|_| problems.errors.len() == errors)
     }
 
-    /// The same, with what is sound of a document that has errors, so that more can be found wrong with it.
+    /// The same, but also returns the valid part of a document with errors, so that more problems can be found.
     pub(crate) fn read(
         text: &str,
         ops: &Ops,

@@ -19,7 +19,7 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Notes node ids that are there twice.
+    /// Collects the names. Duplicate node ids are reported.
     pub(super) fn new(
         nodes: &'a [Value],
         exprs: &'a Map<String, Value>,
@@ -53,7 +53,7 @@ impl<'a> Names<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Notes that an entry is used; whether it is there.
+    /// Marks an entry as used. Returns whether it exists.
     pub(super) fn mark(&mut self, id: &str) -> bool {
         let found = self.map.get_key_value(id);
         self.used.extend(found.map(|(id, _)| id.as_str()));
@@ -65,7 +65,7 @@ impl<'a> Table<'a> {
         self.map.keys().map(String::as_str)
     }
 
-    /// Reads all entries, and warns of those that no node uses; of a plan with errors nobody knows.
+    /// Parses all entries, and warns about unused ones. In a plan with errors, the unused ones are unknown.
     pub(super) fn parse<T>(
         &self,
         table: &str,

@@ -75,7 +75,7 @@ impl Reader<'_> {
             let mut reader =
                 args::ArgReader { spec, place: &place, names, registries: self.registries, problems };
             reader.read(params, &mut node);
-            // What a region falls back to is one of its inputs; of other nodes the planner makes such a region.
+            // The fallback node of a region is one of its inputs. For other nodes, the planner creates such a region.
             let stand_in = node.guard.fallbacks.iter().find_map(|fallback| match fallback {
                 Fallback::Node(place) => Some(*place),
                 _ => None,
@@ -104,7 +104,7 @@ impl Reader<'_> {
     }
 }
 
-/// How a node is called in messages.
+/// The name of a node in messages.
 fn place_of(at: usize, map: &Map<String, Value>) -> String {
     let text = |name: &str| map.get(name).and_then(Value::as_str);
     match (text("node_id"), text("op")) {

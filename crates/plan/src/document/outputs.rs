@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::names::Names;
 use crate::json::show;
 
-/// The nodes, by place, and a name for each. An entry is the id of a node, or an object with a `node` and a `name`;
-/// what is wrong is noted.
+/// The indexes of the nodes, and a name for each. An entry is the id of a node, or an object with a `node` and a
+/// `name`. Problems are reported.
 pub(super) fn read(list: &[Value], names: &Names<'_>, problems: &mut Problems) -> (Vec<usize>, Vec<String>) {
     if list.is_empty() {
         let help = "name the nodes whose rows are the answer";

@@ -42,7 +42,7 @@ pub enum Pred {
     Compare(Compare, Box<Expr>, Box<Expr>),
     /// True if a value is one of a list: all numbers, or all strings.
     In(Box<Expr>, Vec<Scalar>),
-    /// True if a value is one of the list that a request parameter is.
+    /// True if a value is in the list of a request parameter.
     InParam(Box<Expr>, Name),
     /// True if it is null.
     IsNull(Box<Expr>),
@@ -68,7 +68,7 @@ pub enum Name {
     Name(String),
 }
 
-/// Where a regex comes from.
+/// The source of a regex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// From the plan.
@@ -125,7 +125,7 @@ pub enum Binary {
     Coalesce,
 }
 
-/// How two values are compared.
+/// The operator of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compare {
     /// `==`
@@ -146,7 +146,7 @@ impl Compare {
     pub(super) const ALL: [Compare; 6] =
         [Compare::Eq, Compare::Ne, Compare::Lt, Compare::Le, Compare::Gt, Compare::Ge];
 
-    /// As plans write it.
+    /// The symbol in plans.
     pub fn symbol(self) -> &'static str {
         match self {
             Compare::Eq => "==",

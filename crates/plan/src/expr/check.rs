@@ -19,9 +19,9 @@ pub(super) struct Checker<'a> {
     graph: Graph,
 }
 
-/// A node and what its values are; an untyped null is of any kind.
+/// A node, and the kind of its values. An untyped null has any kind.
 #[derive(Clone, Copy)]
-struct Typed {
+struct TypedNode {
     at: At,
     kind: Option<Kind>,
 }
@@ -43,11 +43,11 @@ impl<'a> Checker<'a> {
         Some((self.graph, at))
     }
 
-    fn expr(&mut self, expr: &Expr) -> Option<Typed> {
+    fn expr(&mut self, expr: &Expr) -> Option<TypedNode> {
         match expr {
-            Expr::Null => Some(Typed { at: self.graph.add(Node::Null), kind: None }),
+            Expr::Null => Some(TypedNode { at: self.graph.add(Node::Null), kind: None }),
             Expr::Const(value) => {
-                Some(Typed { at: self.graph.value(value.clone()), kind: Some(value.kind()) })
+                Some(TypedNode { at: self.graph.value(value.clone()), kind: Some(value.kind()) })
             }
             Expr::Key(name) => self.key(name),
             Expr::Param(name) => {
@@ -57,15 +57,15 @@ impl<'a> Checker<'a> {
                     return self.error(what, Some(format!("ask for its items: `x in ${}`", entry.name)));
                 }
                 let at = self.graph.add(Node::Param(entry.index, entry.kind));
-                Some(Typed { at, kind: Some(entry.kind) })
+                Some(TypedNode { at, kind: Some(entry.kind) })
             }
             Expr::Unary(op @ (Unary::Lower | Unary::Upper), x) => {
                 let x = self.text(x, "x", op.name())?;
-                Some(Typed { at: self.graph.add(Node::Unary(*op, x)), kind: Some(Kind::Text) })
+                Some(TypedNode { at: self.graph.add(Node::Unary(*op, x)), kind: Some(Kind::Text) })
             }
             Expr::Unary(Unary::Length, x) => {
                 let x = self.text(x, "x", "length")?;
-                Some(Typed { at: self.graph.add(Node::Unary(Unary::Length, x)), kind: Some(Kind::Int) })
+                Some(TypedNode { at: self.graph.add(Node::Unary(Unary::Length, x)), kind: Some(Kind::Int) })
             }
             Expr::Now => Some(float(self.graph.add(Node::Now))),
             Expr::Hash(seed, x) => {
@@ -74,7 +74,7 @@ impl<'a> Checker<'a> {
                     let what = "`hash` takes numbers and strings, not a bool".to_owned();
                     return self.below("x", |c| c.error(what, None));
                 }
-                Some(Typed { at: self.graph.add(Node::Hash(*seed, x.at)), kind: Some(Kind::Int) })
+                Some(TypedNode { at: self.graph.add(Node::Hash(*seed, x.at)), kind: Some(Kind::Int) })
             }
             Expr::Unary(op, x) => {
                 let x = self.number(x, "x", op.name())?;
@@ -83,7 +83,7 @@ impl<'a> Checker<'a> {
             Expr::Binary(Binary::Coalesce, a, b) => {
                 let (a, b) = (self.below("a", |c| c.expr(a)), self.below("b", |c| c.expr(b)));
                 let (a, b, kind) = self.alike(a?, b?, "coalesce")?;
-                Some(Typed { at: self.graph.add(Node::Coalesce(a, b)), kind })
+                Some(TypedNode { at: self.graph.add(Node::Coalesce(a, b)), kind })
             }
             Expr::Binary(op, a, b) => {
                 let (a, b) = (self.number(a, "a", op.name()), self.number(b, "b", op.name()));
@@ -95,7 +95,7 @@ impl<'a> Checker<'a> {
                 let then = self.below("then", |c| c.expr(then));
                 let other = self.below("else", |c| c.expr(other));
                 let (then, other, kind) = self.alike(then?, other?, "if")?;
-                Some(Typed { at: self.graph.add(Node::If(cond?, then, other)), kind })
+                Some(TypedNode { at: self.graph.add(Node::If(cond?, then, other)), kind })
             }
         }
     }
@@ -135,7 +135,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn key(&mut self, name: &Name) -> Option<Typed> {
+    fn key(&mut self, name: &Name) -> Option<TypedNode> {
         let keys = self.scope.keys;
         let entry = match name {
             Name::Id(id) => keys.get(Key(*id)),
@@ -158,9 +158,9 @@ impl<'a> Checker<'a> {
         let Some(kind) = self.scope.schema.kind(entry.key) else {
             let help = "no node before this one makes it".to_owned();
             self.warn(format!("{what} is null in all rows here"), Some(help));
-            return Some(Typed { at: self.graph.add(Node::Null), kind: Some(registered) });
+            return Some(TypedNode { at: self.graph.add(Node::Null), kind: Some(registered) });
         };
-        Some(Typed { at: self.graph.add(Node::Column(entry.key, kind)), kind: Some(kind) })
+        Some(TypedNode { at: self.graph.add(Node::Column(entry.key, kind)), kind: Some(kind) })
     }
 
     fn param(&mut self, name: &Name) -> Option<&'a ParamEntry> {
@@ -228,8 +228,8 @@ impl<'a> Checker<'a> {
         self.text(text, "x", "regex")
     }
 
-    /// Two operands of one kind: integers become floats beside floats, an untyped null takes the other's kind.
-    fn alike(&mut self, a: Typed, b: Typed, op: &str) -> Option<(At, At, Option<Kind>)> {
+    /// Converts two operands to one kind: integers become floats beside floats, an untyped null takes the other's kind.
+    fn alike(&mut self, a: TypedNode, b: TypedNode, op: &str) -> Option<(At, At, Option<Kind>)> {
         match (a.kind, b.kind) {
             (None, kind) | (kind, None) => Some((a.at, b.at, kind)),
             (Some(Kind::Int), Some(Kind::Float)) => {
@@ -244,7 +244,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn clamp(&mut self, parts: &[Expr; 3]) -> Option<Typed> {
+    fn clamp(&mut self, parts: &[Expr; 3]) -> Option<TypedNode> {
         let [x, low, high] = parts;
         let x = self.number(x, "x", "clamp");
         let low = self.number(low, "lo", "clamp");
@@ -276,7 +276,7 @@ impl<'a> Checker<'a> {
             let what = format!("bools cannot be compared with {}", op.symbol());
             return self.error(what, Some("use == or !=".to_owned()));
         }
-        // Only a null that is written as such asks whether the other side is null.
+        // Only a literal null tests whether the other side is null.
         let asked = match (a, b) {
             (Expr::Null, _) => Some(right.at),
             (_, Expr::Null) => Some(left.at),
@@ -372,8 +372,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn float(at: At) -> Typed {
-    Typed { at, kind: Some(Kind::Float) }
+fn float(at: At) -> TypedNode {
+    TypedNode { at, kind: Some(Kind::Float) }
 }
 
 /// A kind with its article.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anabranch_rows::{Key, Kind};
 
 use super::ast::{Binary, Unary};
-use super::graph::{At, Finished, Graph, Node, Tests};
+use super::graph::{At, FinishedGraph, Graph, Node, Tests};
 use super::kernels::{PASS, fetch_cost};
 use super::set::{SCANNED, Set};
 use crate::value::Values;
@@ -29,7 +29,7 @@ pub(super) struct Code {
 
 impl Code {
     pub(super) fn new(graph: Graph, root: At) -> Code {
-        let Finished { nodes, kinds, tests } = graph.finish(root);
+        let FinishedGraph { nodes, kinds, tests } = graph.finish(root);
         let mut keys: Vec<Key> = nodes.iter().filter_map(column).collect();
         keys.sort_unstable();
         let has_text = kinds.contains(&Some(Kind::Text));
@@ -103,7 +103,7 @@ impl Code {
                 (Some(Kind::Text), _) => 4.0,
                 (Some(Kind::Bool), _) => 0.02,
                 (left, right) if left == right => PASS,
-                // A comparison with one float is one with an integer.
+                // A comparison with one float is converted to one with an integer.
                 _ if matches!(self.nodes[*b], Node::Const(_) | Node::Param(..)) => PASS,
                 _ => 4.0,
             },

@@ -9,7 +9,7 @@ use crate::registry::{Keys, Params};
 use crate::value::Scalar;
 
 impl Expr {
-    /// As people read it, keys and parameters by their names.
+    /// A display for people, with keys and parameters by name.
     pub fn display<'a>(&'a self, keys: &'a Keys, params: &'a Params) -> impl Display + 'a {
         let names = Names(Some((keys, params)));
         fmt::from_fn(move |f| names.expr(f, self, LOOSEST))
@@ -17,28 +17,28 @@ impl Expr {
 }
 
 impl Pred {
-    /// As people read it, keys and parameters by their names.
+    /// A display for people, with keys and parameters by name.
     pub fn display<'a>(&'a self, keys: &'a Keys, params: &'a Params) -> impl Display + 'a {
         let names = Names(Some((keys, params)));
         fmt::from_fn(move |f| names.pred(f, self, LOOSEST))
     }
 }
 
-/// Keys as `#2001` and parameters as `$1` where the plan gives numbers.
+/// Displays keys as `#2001` and parameters as `$1` where the plan has numbers.
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         Names(None).expr(f, self, LOOSEST)
     }
 }
 
-/// Keys as `#2001` and parameters as `$1` where the plan gives numbers.
+/// Displays keys as `#2001` and parameters as `$1` where the plan has numbers.
 impl Display for Pred {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         Names(None).pred(f, self, LOOSEST)
     }
 }
 
-/// How tight operators bind; parentheses go around what is looser than its surroundings.
+/// The precedence of operators. Looser expressions get parentheses.
 const LOOSEST: u8 = 0;
 const AND: u8 = 1;
 const NOT: u8 = 2;

@@ -1,4 +1,4 @@
-//! Nodes simplified when some of their operands are known: constants at load, parameters in a request.
+//! Simplification of nodes with known operands: constants at load, parameters in a request.
 
 use anabranch_rows::Kind;
 
@@ -15,7 +15,7 @@ pub(super) enum KnownValue<'a> {
     Null,
     /// This value for all rows.
     Value(&'a Scalar),
-    /// It has no value: a request's pattern cannot be used.
+    /// It has no value, because a request's pattern is invalid.
     Broken,
     /// It depends on the row.
     Varies {
@@ -30,9 +30,9 @@ pub(super) enum Outcome {
     Value(Option<Scalar>),
     /// Another node.
     Same(At),
-    /// No value: a request's pattern cannot be used, as in its operand or for this reason.
+    /// No value, because a request's pattern is invalid: that of an operand, or its own with this error.
     Broken(Option<Box<Error>>),
-    /// Itself.
+    /// No simplification.
     Keep,
 }
 

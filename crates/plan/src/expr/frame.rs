@@ -10,7 +10,7 @@ use super::ast::Unary;
 use super::code::Code;
 use super::fold::{KnownValue, Outcome, simplify};
 use super::graph::{At, Node};
-use super::text::{Merged, Table, in_case};
+use super::text::{MergedDictionary, Table, in_case};
 use super::{hash, scalar, text};
 use crate::value::{Scalar, Values};
 
@@ -53,7 +53,7 @@ pub(super) enum Buffer<'a> {
     Codes(&'a [i32], &'a Dictionary),
 }
 
-/// Which rows of a chunk have a value at a node.
+/// The rows of a chunk that have a value at a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Valid {
     All,
@@ -65,7 +65,7 @@ pub(super) enum Valid {
 /// The dictionaries and tables of strings in this evaluation, by node.
 #[derive(Default)]
 pub(super) struct Texts {
-    pub(super) dictionaries: Vec<Option<Merged>>,
+    pub(super) dictionaries: Vec<Option<MergedDictionary>>,
     pub(super) tables: Vec<Option<Table>>,
     /// Integers by code, for functions from strings to integers.
     pub(super) ints: Vec<Option<Box<[i64]>>>,
@@ -73,12 +73,12 @@ pub(super) struct Texts {
     pub(super) tested: usize,
 }
 
-/// Where in the active rows the current chunk is.
+/// The position of the current chunk in the active rows.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Window {
     pub(super) start: usize,
     pub(super) len: usize,
-    /// Rows, and words of a mask, that a slot has room for.
+    /// The capacity of a slot in rows, and in words of a mask.
     pub(super) stride: usize,
     pub(super) words: usize,
 }
@@ -212,7 +212,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The node that `at` has its values from.
+    /// The node from which `at` has its values.
     pub(super) fn find(&self, at: At) -> At {
         find(&self.states, at)
     }
@@ -249,7 +249,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The dictionary of `at`, if it is a string.
-    fn dictionary(&self, at: At) -> Option<Merged> {
+    fn dictionary(&self, at: At) -> Option<MergedDictionary> {
         if self.code.kinds[at] != Some(Kind::Text) {
             return None;
         }
@@ -257,7 +257,7 @@ impl<'a> Frame<'a> {
             State::Known(Some(Scalar::Text(entry))) => Some(Dictionary::new([entry])),
             _ => self.texts.dictionaries[at].as_ref().map(|merged| merged.dictionary.clone()),
         };
-        let plain = |dictionary: Dictionary| Some(Merged { dictionary, offset: 0 });
+        let plain = |dictionary: Dictionary| Some(MergedDictionary { dictionary, offset: 0 });
         match (&self.states[at], &self.code.nodes[at]) {
             (State::Leaf(Leaf { values: Buffer::Codes(_, dictionary), .. }, _), _) => {
                 plain((*dictionary).clone())
@@ -265,7 +265,7 @@ impl<'a> Frame<'a> {
             (State::Same(other), _) => plain(of(*other)?),
             (State::Case(other), Node::Unary(op, _)) => plain(in_case(*op, &of(*other)?)),
             (State::Step(_), Node::Coalesce(a, b) | Node::If(_, a, b)) => match (of(*a), of(*b)) {
-                (Some(a), Some(b)) => Some(Merged::new(&a, &b)),
+                (Some(a), Some(b)) => Some(MergedDictionary::new(&a, &b)),
                 (Some(one), None) | (None, Some(one)) => plain(one),
                 (None, None) => None,
             },
@@ -335,7 +335,7 @@ impl<'a> Frame<'a> {
         ints.map(Some)
     }
 
-    /// Slots for what is computed, by kind.
+    /// Allocates slots for the computed nodes, by kind.
     fn make_room(&mut self) {
         let count = self.states.len();
         let gathered = self.list.is_some();
@@ -364,7 +364,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The node that `at` has its values from.
+/// The node from which `at` has its values.
 pub(super) fn find(states: &[State<'_>], mut at: At) -> At {
     while let State::Same(other) | State::Case(other) = &states[at] {
         at = *other;

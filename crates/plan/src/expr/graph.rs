@@ -12,7 +12,7 @@ use super::pattern::Matcher;
 use super::set::Set;
 use crate::value::Scalar;
 
-/// The place of a node. Nodes come after the nodes they use.
+/// The index of a node. Nodes come after the nodes that they use.
 pub(super) type At = usize;
 
 /// One value per row, computed from those of other nodes.
@@ -36,9 +36,9 @@ pub(super) enum Node {
     Coalesce(At, At),
     /// By the first, the second or the third, both of the same kind.
     If(At, At, At),
-    /// Of predicates, which are never null.
+    /// Of two predicates, which are never null.
     And(At, At),
-    /// Of predicates.
+    /// Of two predicates.
     Or(At, At),
     /// Of a predicate.
     Not(At),
@@ -46,11 +46,11 @@ pub(super) enum Node {
     IsNull(At),
     /// False if either is null. Both of the same kind, or both numbers.
     Compare(Compare, At, At),
-    /// True if it is in the set at this place; false if null.
+    /// True if the value is in the set at this index; false if null.
     In(At, usize),
-    /// True if it, of this kind, is in the list that the parameter at this place is; false if either is null.
+    /// True if the value, of this kind, is in the list of the parameter at this index; false if either is null.
     InParam(At, usize, Kind),
-    /// True if the regex at this place is found in it; false if null.
+    /// True if the regex at this index matches the value; false if null.
     Regex(At, usize),
     /// The time of the request.
     Now,
@@ -134,17 +134,17 @@ pub(super) struct Graph {
     tests: Tests,
 }
 
-/// Nodes that are all used, the last by nobody: it is the result.
+/// A list of nodes that are all used. The last one is the result.
 #[derive(Debug)]
-pub(super) struct Finished {
+pub(super) struct FinishedGraph {
     pub(super) nodes: Box<[Node]>,
-    /// The kinds of their values; null is of any kind.
+    /// The kinds of their values. Null has any kind.
     pub(super) kinds: Box<[Option<Kind>]>,
     pub(super) tests: Tests,
 }
 
 impl Graph {
-    /// The place of a node, or of what it comes down to.
+    /// Adds a node, and returns the index of it or of its simplified form.
     pub(super) fn add(&mut self, node: Node) -> At {
         let known = |at: At| match &self.nodes[at] {
             Node::Null => KnownValue::Null,
@@ -164,7 +164,7 @@ impl Graph {
         self.intern(Node::Const(Literal(value)))
     }
 
-    /// Its constant, if it is one.
+    /// The constant, if the node is one.
     pub(super) fn constant(&self, at: At) -> Option<&Scalar> {
         match &self.nodes[at] {
             Node::Const(Literal(value)) => Some(value),
@@ -231,8 +231,8 @@ impl Graph {
         }
     }
 
-    /// Only what `root` needs.
-    pub(super) fn finish(self, root: At) -> Finished {
+    /// Keeps only the nodes that `root` needs.
+    pub(super) fn finish(self, root: At) -> FinishedGraph {
         let mut needed = vec![false; self.nodes.len()];
         needed[root] = true;
         for at in (0..=root).rev() {
@@ -247,6 +247,6 @@ impl Graph {
             nodes.push(node);
             kinds.push(self.kinds[at]);
         }
-        Finished { nodes: nodes.into(), kinds: kinds.into(), tests: self.tests }
+        FinishedGraph { nodes: nodes.into(), kinds: kinds.into(), tests: self.tests }
     }
 }

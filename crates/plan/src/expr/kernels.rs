@@ -116,7 +116,7 @@ pub(super) fn blend<T: Copy>(mask: View<'_, u64>, a: View<'_, T>, b: View<'_, T>
     overlay(mask, a, out);
 }
 
-/// Overwrites what is there where the mask's bit is set.
+/// Overwrites values where the mask's bit is set.
 pub(super) fn overlay<T: Copy>(mask: View<'_, u64>, values: View<'_, T>, out: &mut [T]) {
     for (at, out) in out.chunks_mut(64).enumerate() {
         let word = match mask {

@@ -15,12 +15,12 @@ use super::kernels::{self, View};
 use super::scalar;
 use crate::value::Scalar;
 
-/// Values of all rows of a batch, as they come.
+/// The values of all rows of a batch, collected chunk by chunk.
 pub(super) struct Values<'a, T> {
     rows: &'a Rows,
     list: Option<&'a [u32]>,
     values: Vec<T>,
-    /// The number of active rows that have come.
+    /// The number of active rows so far.
     done: usize,
 }
 
@@ -52,7 +52,7 @@ impl<'a, T: ArrowNativeType> Values<'a, T> {
     }
 }
 
-/// Truth values of all rows of a batch, as they come.
+/// The truth values of all rows of a batch, collected chunk by chunk.
 pub(super) struct Bits {
     words: Vec<u64>,
     len: usize,
@@ -98,11 +98,11 @@ impl Bits {
     }
 }
 
-/// Which rows have a value; kept only once one has none.
+/// The validity of rows. It is stored only once a row has no value.
 pub(super) struct Nulls<'a> {
     rows: &'a Rows,
     bits: Option<Bits>,
-    /// How many active rows, all with values, came before any without.
+    /// The number of active rows with values before the first one without.
     valid: usize,
 }
 

@@ -52,7 +52,7 @@ struct Reader<'p> {
     /// The length of the path of the whole expression.
     root: usize,
     depth: usize,
-    /// True if that was told.
+    /// Whether that was reported.
     too_deep: bool,
     problems: &'p mut Problems,
 }

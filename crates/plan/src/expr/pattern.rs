@@ -79,12 +79,12 @@ pub(super) struct Matcher {
     compiled: Compiled,
 }
 
-/// Where the pattern comes from.
+/// The source of the pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Source {
     /// From the plan.
     Literal(String),
-    /// From the parameter at this place, with this name.
+    /// From the parameter at this index, with this name.
     Param(usize, String),
 }
 
@@ -119,7 +119,7 @@ impl Matcher {
         })
     }
 
-    /// About how long a request with these parameters has to wait for its pattern to be compiled.
+    /// An estimate of the time that a request with these parameters waits for compiling its pattern.
     pub(super) fn compile_time(&self, params: &Values) -> Duration {
         let (Compiled::Latest(kept), Source::Param(index, _)) = (&self.compiled, &self.source) else {
             return Duration::ZERO;

@@ -87,7 +87,7 @@ pub fn compare(op: Compare, a: &Scalar, b: &Scalar) -> bool {
     ordered(op, order)
 }
 
-/// True if an order, `None` if there is none, is the one asked for.
+/// Whether an order satisfies the operator. `None` means unordered.
 #[inline(always)]
 pub(super) fn ordered(op: Compare, order: Option<Ordering>) -> bool {
     match op {
@@ -100,7 +100,7 @@ pub(super) fn ordered(op: Compare, order: Option<Ordering>) -> bool {
     }
 }
 
-/// How an integer compares to a float, exactly.
+/// Compares an integer with a float, exactly.
 pub(super) fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
@@ -111,16 +111,16 @@ pub(super) fn int_to_float(int: i64, float: f64) -> Option<Ordering> {
     if float < -ABOVE_INTS {
         return Some(Ordering::Greater);
     }
-    // In range, so truncation is exact, and what it cuts off decides a tie.
+    // The float is in range, so truncation is exact, and the fraction decides a tie.
     Some(int.cmp(&(float.trunc() as i64)).then(0.0.partial_cmp(&float.fract())?))
 }
 
-/// The integer that a float is, if it is one.
+/// The integer value of a float, if it is exact.
 pub(super) fn exact_int(float: f64) -> Option<i64> {
     (float.fract() == 0.0 && (-ABOVE_INTS..ABOVE_INTS).contains(&float)).then_some(float as i64)
 }
 
-/// The float that an integer is, if there is one.
+/// The float value of an integer, if it is exact.
 pub(super) fn exact_float(int: i64) -> Option<f64> {
     let float = int as f64;
     (exact_int(float) == Some(int)).then_some(float)

@@ -7,7 +7,7 @@ use super::kernels::View;
 /// Words with more bits than this are listed without branches, the others bit by bit.
 const MANY: u32 = 12;
 
-/// Which active rows pass, a bit each.
+/// The active rows that pass, one bit each.
 pub(super) struct Selection {
     words: SmallVec<[u64; 16]>,
     count: usize,

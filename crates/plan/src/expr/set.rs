@@ -11,7 +11,7 @@ use crate::value::Scalar;
 /// Lists up to this long are scanned: all comparisons together take less than a hash.
 pub(super) const SCANNED: usize = 8;
 
-/// Distinct items, of the kind of what is looked up.
+/// Distinct items, of the kind of the values that are looked up.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Set {
     /// Integers, sorted.
@@ -50,7 +50,7 @@ impl Set {
         Set::Texts(texts.into())
     }
 
-    /// Integers that floats are looked up among: those that a float can be.
+    /// The set of integers for lookups of floats. Integers that a float cannot represent are left out.
     pub(crate) fn floats_of_ints(ints: &[i64]) -> Set {
         Set::floats(ints.iter().filter_map(|int| exact_float(*int)).collect())
     }

@@ -203,7 +203,7 @@ fn step_code(node: &Node, before: &Before<'_>, mut own: Own<'_>, out: &mut [i32]
     valid
 }
 
-/// Where to take the first operand, both operands, and where the result has a value.
+/// The mask of rows that take the first operand, both operands, and the validity of the result.
 pub(super) fn choice<'v>(
     node: &Node,
     before: &Before<'v>,

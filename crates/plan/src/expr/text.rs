@@ -65,19 +65,19 @@ pub(super) fn in_case(op: Unary, dictionary: &Dictionary) -> Dictionary {
 
 /// One dictionary for the codes of two operands: the entries of the second come after those of the first.
 #[derive(Clone, Debug)]
-pub(super) struct Merged {
+pub(super) struct MergedDictionary {
     pub(super) dictionary: Dictionary,
     /// The number that is added to the second's codes.
     pub(super) offset: i32,
 }
 
-impl Merged {
-    pub(super) fn new(first: &Dictionary, second: &Dictionary) -> Merged {
+impl MergedDictionary {
+    pub(super) fn new(first: &Dictionary, second: &Dictionary) -> MergedDictionary {
         if first.ptr_eq(second) {
-            return Merged { dictionary: first.clone(), offset: 0 };
+            return MergedDictionary { dictionary: first.clone(), offset: 0 };
         }
         let offset = i32::try_from(first.len()).expect("a dictionary has fewer than 2^31 entries");
-        Merged { dictionary: Dictionary::new(first.iter().chain(second.iter())), offset }
+        MergedDictionary { dictionary: Dictionary::new(first.iter().chain(second.iter())), offset }
     }
 }
 
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn the_same_dictionary_is_not_merged_with_itself() {
         let dictionary = Dictionary::new(["a", "b"]);
-        let merged = Merged::new(&dictionary, &dictionary.clone());
+        let merged = MergedDictionary::new(&dictionary, &dictionary.clone());
         assert!(merged.dictionary.ptr_eq(&dictionary));
-        let merged = Merged::new(&dictionary, &Dictionary::new(["b", "c"]));
+        let merged = MergedDictionary::new(&dictionary, &Dictionary::new(["b", "c"]));
         assert_eq!(merged.dictionary, Dictionary::new(["a", "b", "b", "c"]));
         assert_eq!(merged.offset, 2);
     }

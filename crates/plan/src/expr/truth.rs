@@ -62,7 +62,7 @@ fn pick_truth(node: &Node, before: &Before<'_>, mut own: Own<'_>) -> Valid {
 
 fn is_in(before: &Before<'_>, of: At, set: &Set, own: &mut Own<'_>) {
     match set {
-        // Of a list of a request, nothing may be left that a value of this kind can be equal to.
+        // A request's list may have no item that a value of this kind can be equal to.
         set if set.is_empty() => own.truth.fill(0),
         Set::Ints(items, index) => {
             one_of(each(before.ints(of)), items, index.as_ref(), |int| int as u64, own.truth);

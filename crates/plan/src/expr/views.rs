@@ -28,7 +28,7 @@ pub(super) struct Before<'v> {
 /// A node's own masks.
 pub(super) struct Own<'v> {
     pub(super) at: At,
-    /// Which rows have a value.
+    /// The rows that have a value.
     pub(super) valid: &'v mut [u64],
     /// The values themselves, for truth values.
     pub(super) truth: &'v mut [u64],
@@ -119,7 +119,7 @@ impl<'v> Before<'v> {
         }
     }
 
-    /// Which rows have a value at a node.
+    /// The rows that have a value at a node.
     pub(super) fn valid(&self, at: At) -> Valid {
         let at = find(self.states, at);
         match &self.states[at] {
@@ -129,7 +129,7 @@ impl<'v> Before<'v> {
         }
     }
 
-    /// Which rows have a value at a node, 64 per word.
+    /// The rows that have a value at a node, 64 per word.
     pub(super) fn valid_words(&self, valid: Valid) -> View<'v, u64> {
         match valid {
             Valid::All => View::All(u64::MAX),

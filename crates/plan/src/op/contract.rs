@@ -1,4 +1,4 @@
-//! How a node's output relates to its first input, checked after every node in debug builds.
+//! The relation of a node's output to its first input, checked after every node in debug builds.
 
 use anabranch_rows::Rows;
 
@@ -11,11 +11,11 @@ pub enum Contract {
     Subsequence,
     /// The first active rows.
     Prefix,
-    /// The active rows in another order, or, when only the first are asked for, some of them.
+    /// The active rows in another order, or some of them if only the first are needed.
     Permutation,
     /// A new batch, all of it active.
     Dense,
-    /// The first input, or a new batch; whatever it is, active rows are rows.
+    /// The first input or a new batch. Active rows must be valid.
     Any,
 }
 

@@ -1,4 +1,4 @@
-//! The files that a plan names. A plan may be a stranger's, so they are confined to the folders that the project allows.
+//! The files that a plan names. A plan may be untrusted, so they are confined to the folders that the project allows.
 
 use std::cell::RefCell;
 use std::io::Read as _;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anabranch_text::size;
 
-/// A file's name, as the plan has it, and its bytes.
+/// A file's name in the plan, and its bytes.
 pub type NamedFile = (String, Arc<[u8]>);
 
 /// The place of the files that a plan names.
@@ -17,14 +17,14 @@ pub(crate) enum FilesFrom<'a> {
     Folder {
         /// The plan's folder: relative paths are relative to it.
         base: &'a Path,
-        /// Folders that files may be in, beside the plan's.
+        /// The folders that may contain files, besides the plan's.
         allowed: &'a [PathBuf],
     },
-    /// Here: they were read when the plan was loaded elsewhere.
+    /// These files, which were read when the plan was loaded elsewhere.
     Kept(&'a [NamedFile]),
 }
 
-/// Reads the files that a plan names, and keeps what it read.
+/// Reads the files that a plan names, and records them.
 pub(crate) struct Files<'a> {
     from: FilesFrom<'a>,
     read: RefCell<Vec<NamedFile>>,
@@ -48,7 +48,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The bytes of a file that has at most so many.
+    /// The bytes of a file, if it has at most `most`.
     pub(crate) fn read(&self, name: &str, most: u64) -> Result<Arc<[u8]>, String> {
         let same = |(other, _): &&NamedFile| other == name;
         let bytes: Arc<[u8]> = match self.from {
@@ -68,12 +68,11 @@ impl<'a> Files<'a> {
 
 /// The path of the file `name`, links followed, if it is in the plan's folder or an allowed one.
 ///
-/// Names that lead outside by what they say are refused before the disk is asked, so that a plan cannot find out which
-/// files there are.
+/// Names that lead outside are refused before the disk is accessed, so that a plan cannot find out which files exist.
 fn confined(base: &Path, allowed: &[PathBuf], name: &str) -> Result<PathBuf, String> {
     let unread = |error: std::io::Error| format!("cannot be read: {error}");
     let real = |folder: &Path| {
-        // The empty path is the folder where the program runs.
+        // The empty path is the current folder.
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         folder.canonicalize()
     };

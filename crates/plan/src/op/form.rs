@@ -1,4 +1,4 @@
-//! How a node runs: computing, or waiting.
+//! The execution of a node: computing, or waiting.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub enum Form {
 
 /// CPU work: done in place when small, on the pool when large.
 pub trait Compute: Send + Sync {
-    /// About how long it takes for so many input rows.
+    /// The estimated time for this many input rows.
     fn cost(&self, rows: usize) -> Duration;
 
     /// About how long it takes before the first row, for this request: compiling its pattern, for example.
@@ -33,13 +33,13 @@ pub trait Compute: Send + Sync {
         Duration::ZERO
     }
 
-    /// About how long it takes to copy or write so many values of columns that it adds to its first input, active rows
-    /// or not (see [`Rows::values_to_extend`]).
+    /// The estimated time to copy or write this many values of columns that it adds to its first input, active rows or
+    /// not (see [`Rows::values_to_extend`]).
     fn cost_to_extend(&self, _values: usize) -> Duration {
         Duration::ZERO
     }
 
-    /// About how many rows come of so many input rows.
+    /// The estimated number of output rows for this many input rows.
     fn makes(&self, rows: usize) -> usize {
         rows
     }
@@ -50,23 +50,23 @@ pub trait Compute: Send + Sync {
 
 /// Work that waits: for a source, a timer, the network.
 pub trait Wait: Send + Sync {
-    /// Begins it. Dropping the future gives it up.
-    fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> Started;
+    /// Starts the work. Dropping the future cancels it.
+    fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> StartedWork;
 }
 
 /// The state of started work that may have to wait.
-pub enum Started {
-    /// It is done already.
+pub enum StartedWork {
+    /// It is already done.
     Ready(Result<Rows, OpError>),
-    /// It is done when this future is.
+    /// It is done when this future completes.
     Later(WaitFuture),
 }
 
-/// Work under way.
+/// Work in progress.
 pub type WaitFuture = Pin<Box<dyn Future<Output = Result<Rows, OpError>> + Send>>;
 
 impl Form {
-    /// A form that computes by calling `run`, which takes about `nanos` nanoseconds a row.
+    /// A form that computes by calling `run`, which takes about `nanos` nanoseconds per row.
     pub fn compute<F>(nanos: f64, run: F) -> Form
     where
         F: Fn(&Inputs, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync + 'static,
@@ -86,8 +86,8 @@ impl Form {
         }
     }
 
-    /// A form that adds `columns` columns to its first input by calling `run`, which takes about `nanos` nanoseconds per
-    /// active row. `run` gets the rows as [`Rows::to_extend`] gives them.
+    /// A form that adds `columns` columns to its first input by calling `run`, which takes about `nanos` nanoseconds
+    /// per active row. `run` gets the rows from [`Rows::to_extend`].
     pub fn extend<F>(nanos: f64, columns: usize, run: F) -> Form
     where
         F: Fn(&Rows, &Call, &Check<'_>) -> Result<Rows, OpError> + Send + Sync + 'static,
@@ -95,7 +95,7 @@ impl Form {
         Form::Compute(Arc::new(ExtendFn { nanos, columns, run }))
     }
 
-    /// A form that awaits what `start` returns.
+    /// A form that awaits the future of `start`.
     pub fn wait<F, W>(start: F) -> Form
     where
         F: Fn(Inputs, Arc<Call>) -> W + Send + Sync + 'static,
@@ -159,7 +159,7 @@ struct ExtendFn<F> {
     run: F,
 }
 
-/// About how long it takes to write a value of a column, in nanoseconds.
+/// The estimated time to write a value of a column, in nanoseconds.
 const NANOS_TO_WRITE: f64 = 0.5;
 
 impl<F> Compute for ExtendFn<F>
@@ -192,7 +192,7 @@ where
     F: Fn(Inputs, Arc<Call>) -> W + Send + Sync,
     W: Future<Output = Result<Rows, OpError>> + Send + 'static,
 {
-    fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> Started {
-        Started::Later(Box::pin((self.0)(inputs, Arc::clone(call))))
+    fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> StartedWork {
+        StartedWork::Later(Box::pin((self.0)(inputs, Arc::clone(call))))
     }
 }

@@ -50,7 +50,7 @@ impl<'a> Node<'a> {
         self.files.base()
     }
 
-    /// The bytes of a file that the plan names, of at most so many; what is read this way a capture keeps.
+    /// The bytes of a file that the plan names, at most `most`. A capture keeps the files that are read this way.
     pub fn read_file(&self, name: &str, most: u64) -> Result<Arc<[u8]>, String> {
         self.files.read(name, most)
     }
@@ -60,7 +60,7 @@ impl<'a> Node<'a> {
         self.registries
     }
 
-    /// The value of a parameter, if it is given. The name is one of the spec's.
+    /// The value of a parameter, if it is given. The name must be declared in the spec.
     pub fn arg(&self, name: &str) -> Option<&'a Arg> {
         let at = self.spec.params.iter().position(|param| param.name == name);
         self.args[at.expect("an op asks for parameters that it declares")].as_ref()
@@ -193,7 +193,7 @@ impl<'a> Node<'a> {
         self.problems.error(problem);
     }
 
-    /// Notes something wrong with a field, and the way out.
+    /// Reports a problem of a field, with advice.
     pub fn problem_with_help(&mut self, field: &str, what: impl Into<String>, help: impl Into<String>) {
         let problem = Problem::new(self.place(field), what).help(help);
         self.problems.error(problem);

@@ -22,11 +22,11 @@ pub struct NodePlan {
     pub build: Build,
     /// The endpoint whose trips it waits for, by its place.
     pub endpoint: Option<usize>,
-    /// If it gives back one of its inputs: which, so that the other need not run.
+    /// Set if it returns one of its inputs: the choice between them, so that the other need not run.
     pub choice: Option<Choice>,
     /// The rule that decides which rows come out, for `why`.
     pub rule: Option<Rule>,
-    /// Its rows without the columns that it reads, if they are known beforehand.
+    /// Its rows without the columns that it reads, if they are known in advance.
     pub bare: Option<fn(&Call) -> Rows>,
 }
 
@@ -83,7 +83,7 @@ impl Condition {
     }
 }
 
-/// Makes the form of a node.
+/// Creates the form of a node.
 pub type Build = Box<dyn FnOnce(&Demand, &mut Sources<'_>) -> Form>;
 
 impl NodePlan {
@@ -125,7 +125,7 @@ impl NodePlan {
         self
     }
 
-    /// One that gives back one of its inputs.
+    /// The same plan, for a node that returns one of its inputs.
     #[must_use]
     pub fn choosing(mut self, choice: Choice) -> NodePlan {
         self.choice = Some(choice);

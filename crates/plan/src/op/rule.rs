@@ -3,10 +3,10 @@
 
 use anabranch_rows::{Key, Rows, SortKey};
 
-/// By which rule a node's rows come from those of its inputs. A node without one is told by what it did.
+/// The rule by which a node's rows come from those of its inputs. A node without a rule is explained by its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// The rows for which the predicate holds that this parameter names.
+    /// The rows for which the predicate in this parameter holds.
     Where(&'static str),
     /// The rows of a window.
     Slice(Window),
@@ -14,15 +14,15 @@ pub enum Rule {
     Sorted(Vec<SortKey>),
     /// The rows of a window, in the order of these columns.
     Top(Vec<SortKey>, Window),
-    /// The first so many of each value of a column; all that have none.
+    /// The first `n` rows of each value of a column, and all rows without a value.
     PerValue(Key, u32),
-    /// One of each value of a column; all that have none.
+    /// One row of each value of a column, and all rows without a value.
     Once(Key, Keep),
     /// The rows of these inputs, one after the other.
     Parts(Vec<usize>, Repeats),
-    /// The rows of the first input, by what they match in another.
+    /// The rows of the first input, by their matches in another one.
     Joined(Join),
-    /// New rows: at most so many ids of the list of each row.
+    /// New rows: at most this many ids from the list of each row.
     Listed(u32),
 }
 
@@ -58,7 +58,7 @@ impl Window {
     }
 }
 
-/// Which of equal rows stays.
+/// The one of several equal rows that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// The first.
@@ -70,16 +70,16 @@ pub enum Keep {
 /// The treatment of an id that occurs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeats {
-    /// It is there again.
+    /// The duplicate stays.
     Stay,
     /// The first stays.
     Go,
 }
 
-/// How rows are matched.
+/// The matching of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// The input that they are matched with, by its place.
+    /// The index of the input that they are matched with.
     pub with: usize,
     /// The column of the first input.
     pub left: Key,
@@ -103,7 +103,7 @@ pub enum Matching {
 }
 
 impl Rule {
-    /// True if rows of the input at this place come out, if they are not dropped; `passes` is what the node takes of it.
+    /// Whether rows of the input at this index come out unless they are dropped. `passes` is from the node's `Takes`.
     pub(crate) fn carries(&self, at: usize, passes: bool) -> bool {
         match self {
             Rule::Listed(_) => false,

@@ -13,17 +13,17 @@ pub struct Spec {
     pub name: &'static str,
     /// Its effect, in one sentence.
     pub doc: &'static str,
-    /// How many `inputs` it takes; node parameters come on top.
+    /// The number of `inputs`; node parameters are counted separately.
     pub inputs: usize,
-    /// Its parameters, but for `trace`, which every op takes.
+    /// Its parameters, except for `trace`, which every op has.
     pub params: &'static [ParamSpec],
-    /// Which columns it writes.
+    /// The columns that it writes.
     pub writes: Effect,
-    /// How its output relates to its input; checked in debug builds.
+    /// The relation of its output to its input, checked in debug builds.
     pub contract: Contract,
     /// The thread it runs on.
     pub mark: Mark,
-    /// True if equal nodes must all run: for ops whose purpose is the time they take.
+    /// Whether equal nodes must all run, for ops whose purpose is the time that they take.
     pub distinct: bool,
 }
 
@@ -69,9 +69,9 @@ pub enum ParamKind {
     Key,
     /// A key to sort by, or a list of keys, each with its order if it has one of its own.
     SortKeys,
-    /// The id of a node: an input beside `inputs`.
+    /// The id of a node, as an additional input.
     Node,
-    /// Ids of nodes: inputs beside `inputs`.
+    /// Ids of nodes, as additional inputs.
     Nodes,
     /// The id or name of an endpoint, of this kind if one is given.
     Endpoint(Option<EndpointKind>),
@@ -90,11 +90,11 @@ pub enum Arg {
     Value(Scalar),
     /// For [`ParamKind::Key`]: a registered key.
     Key(Key),
-    /// For [`ParamKind::SortKeys`]: registered keys, and the order of those that have one of their own.
+    /// For [`ParamKind::SortKeys`]: registered keys, each with its own order if it has one.
     SortKeys(Vec<(Key, Option<Order>)>),
-    /// For [`ParamKind::Node`] and `Nodes`: their places among the node's inputs.
+    /// For [`ParamKind::Node`] and `Nodes`: their indexes among the node's inputs.
     Nodes(Vec<usize>),
-    /// For [`ParamKind::Endpoint`]: its place among the endpoints.
+    /// For [`ParamKind::Endpoint`]: its index among the endpoints.
     Endpoint(usize),
     /// For [`ParamKind::Expr`] and `Pred`: the id in the table.
     Table(String),
@@ -102,7 +102,7 @@ pub enum Arg {
     Json(serde_json::Value),
 }
 
-/// Which columns an op writes.
+/// The columns that an op writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Effect {
     /// These keys.
@@ -111,7 +111,7 @@ pub enum Effect {
     Named(&'static str),
     /// The key that this parameter names.
     FromParam(&'static str),
-    /// Depends on which of these words a parameter is.
+    /// Depends on the word in a parameter.
     Switch(&'static str, &'static [(&'static str, Effect)]),
     /// All that these write.
     Union(&'static [Effect]),

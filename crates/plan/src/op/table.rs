@@ -25,7 +25,7 @@ impl Ops {
         self
     }
 
-    /// These ops and the ones that come along, also those that a plan may not use here: for declarations and messages.
+    /// These ops and all built-in ones, including those that plans may not use here, for declarations and messages.
     #[must_use]
     pub fn and_builtin(&self) -> Ops {
         let builtin = Ops::builtin();

@@ -12,25 +12,25 @@ pub struct Takes {
     pub reads: KeySet,
     /// True if the input's other columns are in the output when they are requested.
     pub passes: bool,
-    /// Which rows it needs.
+    /// The rows that it needs.
     pub rows: RowsNeeded,
-    /// Columns that it makes, when that is all it reads for: the input's own are not passed on, and when nobody asks
-    /// for one of these, nothing is read.
+    /// The columns that it adds, if it reads only for them. The input's own columns of these keys are not passed on. If
+    /// none of them is needed, nothing is read.
     pub makes: KeySet,
-    /// Columns of the input that are not passed on: others of the same keys take their place.
+    /// The columns of the input that are not passed on, because others of the same keys replace them.
     pub withholds: KeySet,
 }
 
-/// Which rows of an input a node needs.
+/// The rows of an input that a node needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsNeeded {
     /// All of them.
     All,
-    /// The first so many.
+    /// The first `n` rows.
     First(u32),
-    /// The rows of a window, or fewer of them if fewer are asked of the node itself.
+    /// The rows of a window, or fewer of them if fewer are needed of the node itself.
     Window(Window),
-    /// The first so many as are asked of the node itself.
+    /// As many of the first rows as are needed of the node itself.
     AsAsked,
 }
 

@@ -35,7 +35,7 @@ static SPEC: Spec = Spec {
 };
 
 /// A column of the candidates.
-struct Brought {
+struct CandidateColumn {
     key: Key,
     kind: Kind,
     /// The value if the request does not bring the column.
@@ -52,7 +52,11 @@ impl Op for Candidates {
         for (place, entry) in listed_keys(node, "columns") {
             let kind = node.writable(&place, entry)?;
             let default = if entry.nullable { None } else { entry.default.as_ref() };
-            brought.push(Brought { key: entry.key, kind, default: default.and_then(|it| fitted(it, kind)) });
+            brought.push(CandidateColumn {
+                key: entry.key,
+                kind,
+                default: default.and_then(|it| fitted(it, kind)),
+            });
         }
         let schema = Schema::new(brought.iter().map(|column| (column.key, column.kind)));
         Some(NodePlan::new(schema, [], move |demand: &Demand, _| {
@@ -63,7 +67,7 @@ impl Op for Candidates {
 }
 
 struct Bring {
-    columns: Vec<Brought>,
+    columns: Vec<CandidateColumn>,
     /// The number of wanted rows, if not all.
     first: Option<u32>,
 }
@@ -80,7 +84,7 @@ impl Compute for Bring {
         };
         call.budget.take_rows(rows.len() as u64, self.columns.len() as u64)?;
         let batch = rows.batch();
-        let column = |column: &Brought| -> (Key, Column) {
+        let column = |column: &CandidateColumn| -> (Key, Column) {
             let own = batch.column(column.key).cloned();
             let missing = || constant(column.kind, column.default.as_ref(), batch.len());
             (column.key, own.unwrap_or_else(missing))

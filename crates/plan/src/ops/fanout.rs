@@ -86,7 +86,7 @@ fn column(node: &mut Node<'_>, param: &str, kind: Kind) -> Option<Key> {
     Some(entry.key)
 }
 
-/// Where fields of the new rows are: given if and only if there are fields.
+/// The key pattern for the fields of the new rows. It is given if and only if there are fields.
 fn fields_at(node: &mut Node<'_>, fields: &Fields, schema: &Schema) -> Option<Pattern> {
     match (node.text("fields_key").is_some(), fields.is_empty()) {
         (true, false) => pattern(node, "fields_key", schema),

@@ -1,4 +1,4 @@
-//! Reading rows that others point to: one trip for their ids, one more if somebody wants fields of theirs.
+//! Reads rows that others point to: one trip for their ids, and one more if their fields are needed.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use super::input;
 use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{
-    Demand, Form, Inputs, Node, NodePlan, ParamKind, ParamSpec, Rule, Sources, Started, Takes, Wait,
+    Demand, Form, Inputs, Node, NodePlan, ParamKind, ParamSpec, Rule, Sources, StartedWork, Takes, Wait,
 };
 use crate::registry::EndpointKind;
 use crate::schema::Schema;
 use crate::source::{Data, Fetch, Lists, Pattern, Read, Reader, Reply};
 
-/// Goes on with what a trip brought: at once if it is there.
-pub(super) fn then(fetch: Fetch, next: impl FnOnce(Reply) -> Started + Send + 'static) -> Started {
+/// Continues with the reply of a trip, immediately if it is available.
+pub(super) fn then(fetch: Fetch, next: impl FnOnce(Reply) -> StartedWork + Send + 'static) -> StartedWork {
     match fetch {
         Fetch::Ready(Ok(reply)) => next(reply),
-        Fetch::Ready(Err(error)) => Started::Ready(Err(error.into())),
-        Fetch::Later(reply) => Started::Later(Box::pin(async move {
+        Fetch::Ready(Err(error)) => StartedWork::Ready(Err(error.into())),
+        Fetch::Later(reply) => StartedWork::Later(Box::pin(async move {
             match next(reply.await?) {
-                Started::Ready(rows) => rows,
-                Started::Later(rows) => rows.await,
+                StartedWork::Ready(rows) => rows,
+                StartedWork::Later(rows) => rows.await,
             }
         })),
     }
@@ -35,10 +35,10 @@ pub(super) fn unexpected(expected: &str) -> OpError {
     OpError::Value(format!("the source broke its promise: it did not answer with {expected}"))
 }
 
-/// A fan-out as known at load: each row's list, and fields of what is on it.
+/// A fan-out at load time: each row's list, and the fields of its items.
 pub(super) struct FanOut {
     pub(super) endpoint: usize,
-    /// Where a row's list is.
+    /// The key of a row's list.
     pub(super) list: Pattern,
     pub(super) read: Read,
     /// The column for the scores, for [`Read::Scored`].
@@ -46,7 +46,7 @@ pub(super) struct FanOut {
     /// The column for the id of the row that each came from.
     pub(super) parent: Option<Key>,
     pub(super) fields: Fields,
-    /// Where the fields of a new row are.
+    /// The key of a new row's fields.
     pub(super) fields_at: Pattern,
 }
 
@@ -115,7 +115,7 @@ pub(super) fn users(node: &mut Node<'_>, prefix: &str) -> Option<NodePlan> {
     Some(FanOut { fields, ..FanOut::of_ids(endpoint, prefix, fanout?) }.planned(schema))
 }
 
-/// The `fanout` of a node, if it is within what the registries allow.
+/// The `fanout` of a node, if the registries allow it.
 pub(super) fn width(node: &mut Node<'_>, param: &str) -> Option<u32> {
     let width = node.int(param)?;
     let most = node.registries().limits.max_fanout;
@@ -128,7 +128,7 @@ pub(super) fn width(node: &mut Node<'_>, param: &str) -> Option<u32> {
 
 struct FanOutReader {
     lists: Reader,
-    /// As many rows as anybody wants.
+    /// The number of rows that are needed.
     rows: usize,
     score: Option<Key>,
     parent: Option<Key>,
@@ -136,33 +136,33 @@ struct FanOutReader {
 }
 
 impl Wait for FanOutReader {
-    fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> Started {
+    fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> StartedWork {
         let parents = input(&inputs, 0).clone();
         if parents.is_empty() || self.rows == 0 {
             let none = Lists { scores: Some(Vec::new()), ..Lists::default() };
             return self.flattened(&parents.first(0), none, call);
         }
         if let Err(over) = call.budget.take_values(parents.len() as u64) {
-            return Started::Ready(Err(over.into()));
+            return StartedWork::Ready(Err(over.into()));
         }
         let fetch = self.lists.read(&parents, call);
         let call = Arc::clone(call);
         then(fetch, move |Reply { data, .. }| match data {
             Data::Lists(lists) => self.flattened(&parents, lists, &call),
-            Data::Columns(_) => Started::Ready(Err(unexpected("lists"))),
+            Data::Columns(_) => StartedWork::Ready(Err(unexpected("lists"))),
         })
     }
 }
 
 impl FanOutReader {
     /// The rows of all lists, one list after the other, and then their fields.
-    fn flattened(&self, parents: &Rows, lists: Lists, call: &Arc<Call>) -> Started {
+    fn flattened(&self, parents: &Rows, lists: Lists, call: &Arc<Call>) -> StartedWork {
         match self.rows_of(parents, lists, call) {
             Ok(rows) => match &self.fields {
                 Some(fields) => Arc::clone(fields).start(&rows, call),
-                None => Started::Ready(Ok(rows)),
+                None => StartedWork::Ready(Ok(rows)),
             },
-            Err(error) => Started::Ready(Err(error)),
+            Err(error) => StartedWork::Ready(Err(error)),
         }
     }
 

@@ -10,12 +10,12 @@ use super::columns::{filled, fitted, scattered};
 use super::fetch::{then, unexpected};
 use crate::call::Call;
 use crate::error::OpError;
-use crate::op::{Demand, Node, Sources, Started};
+use crate::op::{Demand, Node, Sources, StartedWork};
 use crate::registry::{KeyEntry, KeyKind};
 use crate::source::{Data, Field, Pattern, Read, Reader, Reply};
 use crate::value::Scalar;
 
-/// Fields that a node reads if somebody wants their columns.
+/// The fields that a node reads if their columns are needed.
 #[derive(Clone, Default)]
 pub(super) struct Fields(Vec<Item>);
 
@@ -97,7 +97,7 @@ impl Fields {
         self.0.is_empty()
     }
 
-    /// A reader of those that somebody wants, if any.
+    /// A reader of the needed fields, if any.
     pub(super) fn bind(
         mut self,
         pattern: &Pattern,
@@ -138,7 +138,7 @@ fn named(node: &mut Node<'_>, place: &str, item: &Value) -> Option<(String, Valu
     }
 }
 
-/// The registered keys that a parameter lists, by name or number, each with its place; what is wrong is noted.
+/// The registered keys that a parameter lists, by name or number, each with its place. Problems are reported.
 pub(super) fn listed_keys<'a>(node: &mut Node<'a>, param: &str) -> Vec<(String, &'a KeyEntry)> {
     let list = match node.json(param) {
         None => return Vec::new(),
@@ -160,7 +160,7 @@ pub(super) fn listed_keys<'a>(node: &mut Node<'a>, param: &str) -> Vec<(String, 
     keys
 }
 
-/// The registered key that JSON names, by name or number; if there is none, that is noted.
+/// The registered key of a JSON value, by name or number. An unknown key is reported.
 pub(super) fn key_entry<'a>(node: &mut Node<'a>, place: &str, key: &Value) -> Option<&'a KeyEntry> {
     let keys = &node.registries().keys;
     let entry = match key {
@@ -181,7 +181,7 @@ pub(super) fn key_entry<'a>(node: &mut Node<'a>, place: &str, key: &Value) -> Op
     entry
 }
 
-/// The bytes of the texts in a column, each text once, whichever entries its dictionary has beside them.
+/// The bytes of the texts in a column, each text once, without unused entries of its dictionary.
 fn text_bytes(column: &Column) -> u64 {
     let Column::Text(text) = column else { return 0 };
     let dictionary = text.dictionary();
@@ -202,22 +202,22 @@ pub(super) struct FieldReader {
 }
 
 impl FieldReader {
-    /// `rows` with the columns, after one trip; without one when there are no rows.
-    pub(super) fn start(self: Arc<FieldReader>, rows: &Rows, call: &Arc<Call>) -> Started {
+    /// `rows` with the columns, after one trip; without a trip if there are no rows.
+    pub(super) fn start(self: Arc<FieldReader>, rows: &Rows, call: &Arc<Call>) -> StartedWork {
         let rows = rows.to_extend().into_owned();
         if rows.is_empty() {
             let columns = self.fields.columns().map(|(_, kind)| Column::all_null(kind, 0)).collect();
-            return Started::Ready(self.add(&rows, columns));
+            return StartedWork::Ready(self.add(&rows, columns));
         }
         // A key and the fields of each row.
         let values = rows.len() * (1 + self.fields.0.len());
         if let Err(over) = call.budget.take_values(values as u64) {
-            return Started::Ready(Err(over.into()));
+            return StartedWork::Ready(Err(over.into()));
         }
         let fetch = self.reader.read(&rows, call);
         let call = Arc::clone(call);
         then(fetch, move |Reply { data, .. }| {
-            Started::Ready(match data {
+            StartedWork::Ready(match data {
                 Data::Columns(columns) => {
                     match call.budget.take_bytes(columns.iter().map(text_bytes).sum()) {
                         Ok(()) => self.add(&rows, columns),

@@ -31,7 +31,7 @@ static SPEC: Spec = Spec {
     distinct: false,
 };
 
-/// About how long a row takes, a column.
+/// The estimated time per row and column.
 const NANOS: f64 = 2.0;
 
 impl Op for Fill {

@@ -72,7 +72,7 @@ impl Op for If {
     }
 }
 
-/// The condition of a node; a predicate over columns needs a row to read them from.
+/// The condition of a node. A predicate over columns needs a row to read them from.
 fn condition(node: &mut Node<'_>) -> Option<Condition> {
     let on = node.nodes("on").first().copied();
     if let Some(on) = on {
@@ -91,7 +91,7 @@ fn condition(node: &mut Node<'_>) -> Option<Condition> {
     Some(Condition { filter: Arc::new(filter), on: None })
 }
 
-/// As if rows had every registered column, so that a predicate over any of them is found out.
+/// A schema with every registered column, so that a predicate over any of them is detected.
 fn every_column(node: &Node<'_>) -> Schema {
     Schema::new(node.registries().keys.iter().filter_map(|entry| match entry.kind {
         KeyKind::Column(kind) if entry.key != Key::ID => Some((entry.key, kind)),

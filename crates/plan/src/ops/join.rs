@@ -55,9 +55,9 @@ static SPEC: Spec = Spec {
     distinct: false,
 };
 
-/// About how long it takes to match a row.
+/// The estimated time to match a row.
 const NANOS: f64 = 25.0;
-/// About how long each column of a matched row takes.
+/// The estimated time per column of a matched row.
 const NANOS_COLUMN: f64 = 2.0;
 
 /// The columns that a join matches.
@@ -254,7 +254,7 @@ fn takes(node: &Node<'_>, with: usize, left: Takes, right: Takes) -> Vec<Takes> 
     takes
 }
 
-/// Rows of both batches that make a row.
+/// The pairs of rows of both batches that form the output rows.
 struct Pairs {
     left: Vec<u32>,
     right: Vec<Option<u32>>,
@@ -275,7 +275,7 @@ impl Pairs {
         let numbers = Numbers::matching(right, on.right, &mut interner);
         let mut first: HashMap<u64, u32> = HashMap::with_capacity(right.len());
         let mut next: Vec<u32> = vec![NONE; right.len()];
-        // From the end, so that what is found first is the first.
+        // Backwards, so that the first match is found first.
         for position in (0..right.len()).rev() {
             if position % STRIDE == 0 && check.should_stop() {
                 return Err(OpError::Stopped);

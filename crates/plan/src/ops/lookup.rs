@@ -7,7 +7,7 @@ use super::{input, pattern};
 use crate::call::Call;
 use crate::op::{
     Contract, Demand, Effect, Form, Inputs, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, RowsNeeded,
-    Sources, Spec, Started, Takes, Wait,
+    Sources, Spec, StartedWork, Takes, Wait,
 };
 
 pub(super) struct Lookup;
@@ -65,7 +65,7 @@ impl Op for Lookup {
 struct LookupReader(Arc<FieldReader>);
 
 impl Wait for LookupReader {
-    fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> Started {
+    fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> StartedWork {
         Arc::clone(&self.0).start(input(&inputs, 0), call)
     }
 }

@@ -1,4 +1,4 @@
-//! The order of rows, and the run of them that a node keeps: what `sort`, `topk` and `take` share.
+//! The order of rows, and the window of them that a node keeps, for `sort`, `topk` and `take`.
 
 use anabranch_rows::{Key, Order, SortKey};
 
@@ -8,8 +8,8 @@ use crate::op::{Arg, Node, Window};
 /// The most columns that rows are sorted by.
 const MOST_KEYS: usize = 16;
 
-/// The columns to sort by: those of `by`, each in its own order, else in that of `order`, else in `default`. What is
-/// wrong with them is noted.
+/// The columns to sort by: those of `by`, each in its own order, else in that of `order`, else in `default`. Problems
+/// are reported.
 pub(super) fn sort_keys(node: &mut Node<'_>, default: Order) -> Option<Vec<SortKey>> {
     let Some(Arg::SortKeys(keys)) = node.arg("by") else { return None };
     let default = match node.text("order") {

@@ -1,4 +1,4 @@
-//! `core::recommendation`: what is recommended to each row.
+//! `core::recommendation`: the recommendations for each row.
 
 use super::fetch;
 use crate::op::{Contract, Effect, Mark, Node, NodePlan, Op, Spec};

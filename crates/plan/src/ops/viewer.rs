@@ -1,4 +1,4 @@
-//! `core::viewer`: the user who asks.
+//! `core::viewer`: the user of the request.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::fields::{FieldReader, Fields};
 use crate::call::Call;
 use crate::op::{
     Contract, Demand, Effect, Form, Inputs, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, Sources, Spec,
-    Started, Wait,
+    StartedWork, Wait,
 };
 use crate::registry::EndpointKind;
 use crate::schema::Schema;
@@ -56,11 +56,11 @@ fn viewer(call: &Call) -> Rows {
 struct ViewerReader(Option<Arc<FieldReader>>);
 
 impl Wait for ViewerReader {
-    fn start(self: Arc<Self>, _: Inputs, call: &Arc<Call>) -> Started {
+    fn start(self: Arc<Self>, _: Inputs, call: &Arc<Call>) -> StartedWork {
         let rows = viewer(call);
         match &self.0 {
             Some(fields) => Arc::clone(fields).start(&rows, call),
-            None => Started::Ready(Ok(rows)),
+            None => StartedWork::Ready(Ok(rows)),
         }
     }
 }

@@ -16,12 +16,12 @@ pub(super) struct ChoiceBranch {
 /// The branches that nodes depend on.
 pub(super) struct ChoiceBranches {
     pub(super) list: Vec<ChoiceBranch>,
-    /// By node: the index of the closest branch that all paths from the outputs to the node go through. The choice of that
-    /// branch may depend on another branch in turn.
+    /// By node: the index of the closest branch that all paths from the outputs to the node go through. The choice of
+    /// that branch may depend on another branch.
     pub(super) of: Vec<Option<usize>>,
     /// The nodes of regions, in order.
     pub(super) regions: Vec<usize>,
-    /// Regions whose input is also read by nodes outside.
+    /// The regions whose input is also read by nodes outside.
     pub(super) open: Vec<usize>,
     /// By node: the region it belongs to.
     memberships: Vec<Option<RegionMembership>>,

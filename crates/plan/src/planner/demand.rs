@@ -5,7 +5,7 @@ use anabranch_rows::Key;
 use super::Draft;
 use crate::op::{Demand, RowsNeeded};
 
-/// The demand on each node. An output is asked for all it has.
+/// The demand on each node. All columns and rows of an output are needed.
 pub(super) fn of(order: &[usize], live: &[bool], drafts: &[Draft], outputs: &[usize]) -> Vec<Demand> {
     let mut asked: Vec<Option<Demand>> = vec![None; drafts.len()];
     for &place in outputs {
@@ -34,7 +34,7 @@ pub(super) fn of(order: &[usize], live: &[bool], drafts: &[Draft], outputs: &[us
     asked.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// One more asks for these rows and columns.
+/// Adds a demand for these rows and columns.
 fn join(asked: &mut Option<Demand>, rows: Option<u32>, keys: impl Iterator<Item = Key>) {
     let demand = match asked {
         Some(demand) => {

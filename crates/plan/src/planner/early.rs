@@ -1,8 +1,8 @@
-//! Reads that do not depend on each other run side by side, although the plan writes them one behind the other.
+//! Lets independent reads run in parallel, although the plan writes them one after another.
 //!
-//! A node that adds columns to its rows, such as a lookup, needs just the columns that its keys are made of. If these are
-//! there some nodes earlier, and the nodes between keep the rows as they are, it is split in two: an *early* node reads
-//! with the earlier rows, and the node itself puts the columns that were read on its own rows.
+//! A node that adds columns to its rows, such as a lookup, needs only the columns of its keys. If these are available
+//! some nodes earlier, and the nodes between keep the rows unchanged, it is split in two: an *early* node reads with
+//! the earlier rows, and the node itself adds the columns that were read to its own rows.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(super) fn split(mut plan: Plan<'_>) {
 }
 
 impl Plan<'_> {
-    /// The node whose rows a read can be made with, if that is there before the node's own input.
+    /// The earliest node whose rows a read can use, if it is before the node's own input.
     fn earliest(&self, place: usize) -> Option<usize> {
         let draft = &self.drafts[place];
         let reads = draft.planned.endpoint.is_some() && self.same[place] == place;
@@ -77,10 +77,10 @@ impl Plan<'_> {
         read.reads.iter().all(passed)
     }
 
-    /// Splits a node; the place of the early one.
+    /// Splits a node. Returns the index of the early one.
     fn split(&mut self, place: usize, from: usize) -> usize {
         let node = &mut self.document.nodes[place];
-        // The early node is the one that may be late or fail.
+        // Only the early node can be late or fail.
         let guard = Guard { ranges: node.guard.ranges.clone(), ..Guard::default() };
         let guard = std::mem::replace(&mut node.guard, guard);
         let read = DocumentNode { inputs: vec![from], guard, ..node.clone() };

@@ -8,9 +8,11 @@ use crate::document::Document;
 use crate::op::Arg;
 use crate::ops::REGION;
 
-/// For each node, the first one equal to it (itself, mostly). Inputs are changed to those that stand for them.
+/// For each node, the first one that is equal to it, usually itself. Inputs are replaced by the nodes that represent
+/// them.
 ///
-/// A node that a region may give up is equal only to one that is given up for the same: others need its rows.
+/// A node that a region may drop is equal only to a node that is dropped by the same regions, because others need its
+/// rows.
 pub(super) fn merge(document: &Document, order: &[usize], drafts: &mut [Draft]) -> Vec<usize> {
     let mut same: Vec<usize> = (0..drafts.len()).collect();
     let mut seen: HashMap<String, usize> = HashMap::new();
@@ -29,7 +31,7 @@ pub(super) fn merge(document: &Document, order: &[usize], drafts: &mut [Draft]) 
     same
 }
 
-/// All that makes a node what it is, but for its id and label.
+/// Everything that distinguishes a node, except for its id and label.
 fn identity(document: &Document, place: usize, inputs: &[usize], given_up_for: &[usize]) -> String {
     let node = &document.nodes[place];
     let mut text = format!("{} {inputs:?} {:?}", node.op, node.guard);

@@ -1,4 +1,4 @@
-//! Nodes that may be late or fail: what stands in for them, and whether that can be.
+//! Nodes that may be late or fail: their fallbacks, and whether these are possible.
 
 use anabranch_rows::{Batch, Column, Key, Kind, Rows};
 use anabranch_text::{Problem, Problems};
@@ -83,7 +83,7 @@ fn place_of(node: &DocumentNode) -> String {
     }
 }
 
-/// Notes what is wrong with the guard of a node whose op is content, as far as the node itself goes.
+/// Reports problems of a node's guard that do not depend on other nodes. The op has already accepted the node.
 pub(super) fn check(
     document: &Document,
     place: usize,
@@ -153,7 +153,7 @@ fn name(keys: &Keys, key: Key) -> String {
     keys.get(key).map_or_else(|| format!("key {key}"), |entry| entry.name.clone())
 }
 
-/// The columns of its output that a node makes itself: those that it does not just pass on.
+/// The columns of its output that a node adds itself, without those that it only passes on.
 pub(super) fn made(draft: &Draft, first: Option<&Schema>) -> Vec<MadeColumn> {
     let takes = draft.planned.takes.first().filter(|takes| takes.passes);
     let column = |(key, kind): (Key, Kind)| {
@@ -165,7 +165,7 @@ pub(super) fn made(draft: &Draft, first: Option<&Schema>) -> Vec<MadeColumn> {
     draft.planned.schema.iter().filter_map(column).collect()
 }
 
-/// Makes what stands in for a node.
+/// Creates the fallbacks of a node.
 pub(super) struct StandIns<'a> {
     pub(super) node: &'a DocumentNode,
     pub(super) demand: &'a Demand,
@@ -177,8 +177,8 @@ pub(super) struct StandIns<'a> {
 }
 
 impl StandIns<'_> {
-    /// All of them, in their order; what cannot be is noted. `made` are the columns that the rows it was given lack, if
-    /// it was given any.
+    /// All fallbacks in order; impossible ones are reported. `made` are the columns that the given rows lack; `None` if
+    /// the node was given no rows.
     pub(super) fn all(&mut self, made: Option<&[MadeColumn]>) -> Vec<StandIn> {
         let node = self.node;
         let stand_in = |fallback: &Fallback| match fallback {
@@ -242,7 +242,7 @@ impl StandIns<'_> {
     }
 }
 
-/// No rows, with the columns that somebody asks for.
+/// No rows, with the columns that are needed.
 fn empty(demand: &Demand, schema: &Schema) -> Rows {
     let asked = schema.iter().filter(|(key, _)| demand.keys.has(*key));
     let columns = asked.map(|(key, kind)| (key, Column::all_null(kind, 0))).collect();

@@ -1,7 +1,7 @@
-//! From a plan file to something that runs: checked, thinned out, and cut into stages.
+//! Compiles a plan file: checks it, simplifies it, and cuts it into stages.
 //!
-//! Nodes that no output needs are left out, equal nodes become one, columns and rows that nobody asks for are not
-//! asked for, and chains of computing nodes become one stage.
+//! Nodes that no output needs are left out, equal nodes become one, unneeded columns and rows are not read or computed,
+//! and chains of computing nodes become one stage.
 
 mod order;
 mod equal;
@@ -43,7 +43,7 @@ pub(crate) struct Surroundings<'a> {
     /// The place of the files that a plan names.
     pub(crate) files: FilesFrom<'a>,
     /// The number of rows asked of nodes that compute.
-    pub(crate) asking: Asking,
+    pub(crate) asking: RowDemand,
 }
 
 impl Surroundings<'_> {
@@ -55,10 +55,10 @@ impl Surroundings<'_> {
 
 /// The number of rows asked of nodes that compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asking {
-    /// As many as somebody wants.
+pub(crate) enum RowDemand {
+    /// Only the rows that are needed.
     Wanted,
-    /// All of them, so that one can see where those stand that nobody wants.
+    /// All rows, to show where the unneeded ones are.
     All,
 }
 
@@ -66,7 +66,7 @@ pub(crate) enum Asking {
 struct Draft {
     op: Arc<dyn Op>,
     planned: NodePlan,
-    /// By place in the document; after merging, those that stand for them.
+    /// The indexes in the document; after merging, those of the representing nodes.
     inputs: Vec<usize>,
     part: Part,
 }
@@ -101,7 +101,7 @@ pub(crate) fn compile(text: &str, with: &Surroundings<'_>, problems: &mut Proble
     let live = order::live(&order, &drafts, &outputs);
     let dead = warn_of_dead(&document, &same, &live, problems);
     let mut demands = demand::of(&order, &live, &drafts, &outputs);
-    if with.asking == Asking::All {
+    if with.asking == RowDemand::All {
         let computing = demands.iter_mut().zip(&drafts).filter(|(_, draft)| draft.planned.endpoint.is_none());
         computing.for_each(|(demand, _)| demand.rows = None);
     }
@@ -169,8 +169,8 @@ struct Parts {
     origin: Origin,
 }
 
-/// Has every sound node checked by its op, dead ones too. Nodes behind one that is beyond repair are passed over: what
-/// is wrong with them may only be its fault.
+/// Lets every valid node be checked by its op, including dead ones. Nodes after an invalid one are skipped, because
+/// their problems may only follow from it.
 fn draft(
     document: &Document,
     order: &[usize],
@@ -220,8 +220,8 @@ fn draft(
     complete
 }
 
-/// Puts errors of nodes in the order of the file, whoever found them; those about the head of the file stay before them,
-/// those about its outputs and tables come after.
+/// Puts the errors of nodes in the order of the file. Errors of the file's head stay before them, errors of its outputs
+/// and tables come after.
 fn in_file_order(document: &Document, errors: &mut [Problem]) {
     let places: HashMap<&str, usize> =
         document.nodes.iter().enumerate().map(|(place, node)| (node.id.as_str(), place)).collect();
@@ -234,7 +234,7 @@ fn in_file_order(document: &Document, errors: &mut [Problem]) {
     errors[head..].sort_by_key(|problem| place_of(problem).unwrap_or(usize::MAX));
 }
 
-/// A node that gives back one of two inputs uses no third one, except the one that its condition reads.
+/// A node that returns one of two inputs uses no third one, except the one that its condition reads.
 fn used(planned: &NodePlan, inputs: &[usize]) -> Vec<usize> {
     let Some(choice) = &planned.choice else { return inputs.to_vec() };
     let is_used = |at: usize| at == choice.then || Some(at) == choice.or || Some(at) == choice.on();
@@ -262,7 +262,7 @@ fn warn_of_dead(
     dead
 }
 
-/// Warns of reads that the source of a node will refuse, whatever a request brings.
+/// Warns about reads that the source of a node refuses for every request.
 fn warn_of_refusals<'a>(
     node: &DocumentNode,
     readers: impl Iterator<Item = &'a Reader>,
@@ -302,13 +302,13 @@ impl Builder<'_> {
     ) {
         let inputs: Vec<usize> = draft.inputs.iter().map(|input| number[*input]).collect();
         let made = guards::made(&draft, inputs.first().map(|input| &self.nodes[*input].about.schema));
-        // Of two inputs nobody knows which the rows would have been.
+        // With two inputs, it is unknown which one the rows would have come from.
         let chooses = matches!(&draft.planned.choice, Some(Choice { when: When::Holds(_), .. }));
         let passes = draft.planned.takes.first().is_some_and(|takes| takes.passes) && !chooses;
         let mut carries = carries(&draft.planned);
         match draft.part {
             Part::Whole => {}
-            // Rows come through the node itself.
+            // The rows pass through the node itself.
             Part::Early => carries[0] = false,
             Part::Attached => carries[1] = false,
         }
@@ -346,7 +346,7 @@ impl Builder<'_> {
         });
     }
 
-    /// The fallbacks of a node, once the members of all regions are known.
+    /// The fallbacks of a node. The members of all regions must be known.
     fn stand_ins(
         &self,
         node: &DocumentNode,

@@ -12,7 +12,7 @@ pub(super) fn inputs_first(document: &Document) -> Vec<usize> {
     Dag::sort(&inputs, |_| {})
 }
 
-/// Which nodes some output needs.
+/// The nodes that some output needs.
 pub(super) fn live(order: &[usize], drafts: &[Draft], outputs: &[usize]) -> Vec<bool> {
     let mut live = vec![false; drafts.len()];
     outputs.iter().for_each(|place| live[*place] = true);

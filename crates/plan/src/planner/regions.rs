@@ -8,10 +8,10 @@ use super::choices::ChoiceBranches;
 use super::stages::Edges;
 use crate::compiled::{MadeColumn, PlanNode, Region, RegionMembership, Stage, StageWork};
 
-/// How deep regions may be within each other.
+/// The maximum nesting depth of regions.
 const DEEPEST: usize = 16;
 
-/// Notes regions that cannot be: what others read too cannot be given up for one of them.
+/// Reports impossible regions: a node that others read as well cannot be dropped for one of them.
 pub(super) fn check(nodes: &[PlanNode], sides: &ChoiceBranches, problems: &mut Problems) {
     for &number in &sides.open {
         let node = &nodes[number];
@@ -89,7 +89,7 @@ fn relay(stages: &mut Vec<Stage>, edges: &mut Edges, region: usize, [exit, at]: 
     }
 }
 
-/// By region, the gate of what stands in for it.
+/// The gate of each region's fallback.
 fn spare_gates(stages: &[Stage], regions: usize) -> Vec<Option<usize>> {
     let mut gates = vec![None; regions];
     for (number, stage) in stages.iter().enumerate() {
@@ -100,8 +100,8 @@ fn spare_gates(stages: &[Stage], regions: usize) -> Vec<Option<usize>> {
     gates
 }
 
-/// Makes the regions of `core::timeout` nodes: a timer each, which starts when all rows from outside are there, and the
-/// exit, which waits for the end of both, the rows and the timer. Timers have the highest numbers of all stages.
+/// Creates the regions of `core::timeout` nodes. Each has a timer, which starts when all rows from outside are
+/// available, and an exit, which waits for the rows and the timer. Timers have the highest numbers of all stages.
 pub(super) fn add(
     nodes: &[PlanNode],
     sides: &ChoiceBranches,

@@ -6,7 +6,7 @@ use crate::document::{Document, DocumentNode};
 use crate::op::{Arg, ParamKind, Spec};
 use crate::registry::Registries;
 
-/// The parameters that are given, by name. Inputs and endpoints are told elsewhere.
+/// The parameters that are given, by name, without inputs and endpoints, which are shown elsewhere.
 pub(super) fn of(
     document: &Document,
     node: &DocumentNode,

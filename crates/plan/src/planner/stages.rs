@@ -14,9 +14,9 @@ use crate::compiled::{Compiled, PlanNode, Region, Stage, StageWork};
 use crate::op::{Condition, Form, Mark, When};
 use crate::times::Times;
 
-/// Makes the stages of a plan's nodes, which are in an order with inputs first.
+/// Creates the stages of a plan's nodes, which are in an order with inputs first.
 ///
-/// Stages that wait get the lowest numbers, so that of what is ready they start first.
+/// Stages that wait get the lowest numbers, so that they start first among the ready ones.
 pub(super) fn cut(parts: Parts, sides: &ChoiceBranches, with: &Surroundings<'_>) -> Compiled {
     let Parts { name, nodes, stand_ins, outputs, output_names, dead, shared_reads, .. } = parts;
     let (deadline, node_timeout, origin) = (parts.deadline, parts.node_timeout, parts.origin);
@@ -244,7 +244,7 @@ fn policies(
         let on_error = match &stage.what {
             _ if regions::degrades(regions, stage.membership) => OnError::Fallback,
             StageWork::Timer(region) if !regions[*region].stand_ins.is_empty() => OnError::Fallback,
-            // Without a fallback nobody has to leave time for it: only its own time ends a region.
+            // Without a fallback, no time is reserved for it: only its own timeout ends a region.
             StageWork::Timer(_) => OnError::Isolate,
             _ => OnError::FailRun,
         };

@@ -51,7 +51,7 @@ pub(super) fn from_json(file: File<'_>, env: &str, problems: &mut Problems) -> E
     index(tables::read_list(file.name, "endpoint", list, problems, |fields| endpoint(fields, &mut taken)))
 }
 
-/// The digest of what does not differ between environments.
+/// A digest of everything that is the same in all environments.
 pub(super) fn registry_digest(endpoints: &[Value]) -> String {
     let entries: Vec<Value> = endpoints
         .iter()
@@ -151,7 +151,7 @@ fn positive(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<u32> {
     Some(value)
 }
 
-/// Notes where two environments differ in what plans see: ids, names, kinds.
+/// Reports differences between two environments that plans can see: ids, names, kinds.
 pub(super) fn compare(
     (file, endpoints): (&str, &Endpoints),
     (other_file, other): (&str, &Endpoints),

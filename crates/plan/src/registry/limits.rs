@@ -68,13 +68,13 @@ fn pattern(fields: &mut Fields<'_, '_>, name: &'static str, pattern: &mut Regex)
     }
 }
 
-/// The regex crate draws a picture; its last line says what is wrong.
+/// The last line of a regex error, which has the message. The lines before it are a drawing.
 fn last_line(error: &regex::Error) -> String {
     let text = error.to_string();
     text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
-/// Bounds of requests as a file gives them; what it leaves open is `None`.
+/// The bounds of requests in a file; `None` for those that it does not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BoundsSettings {
     /// `max_rows`.
@@ -84,7 +84,7 @@ pub struct BoundsSettings {
 }
 
 impl BoundsSettings {
-    /// These bounds, with `others` for what is left open.
+    /// These bounds, with `others` for those that are not set.
     pub fn over(self, others: Bounds) -> Bounds {
         Bounds { rows: self.rows.map_or(others.rows, u64::from), bytes: self.bytes.unwrap_or(others.bytes) }
     }

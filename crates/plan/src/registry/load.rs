@@ -19,12 +19,12 @@ const FILES: [&str; 5] =
 /// A file that others make from the ops; the ops here speak for themselves.
 const IGNORED: &str = "tasks.toml";
 
-/// The environment when none is asked for.
+/// The default environment.
 const DEFAULT_ENV: &str = "dev";
 
 impl Registries {
-    /// Reads the registries in a folder. `env` chooses the endpoints; without it they are those of `dev`, or of the only
-    /// environment there is. What is odd but usable comes back as warnings.
+    /// Reads the registries in a folder. `env` chooses the endpoints. The default is `dev`, or the only environment.
+    /// Problems that are not errors are returned as warnings.
     pub fn load(dir: &Path, env: Option<&str>) -> Result<(Registries, Vec<Problem>), Problems> {
         let mut problems = Problems::default();
         let files = read_folder(dir, &mut problems)?;
@@ -52,7 +52,7 @@ impl Registries {
         parse(files, env, Problems::default())
     }
 
-    /// How much is registered, and a digest of the endpoints that is the same in all environments.
+    /// The number of registered entries, and a digest of the endpoints that is the same in all environments.
     pub fn summary(&self) -> Value {
         let endpoints: Vec<Value> = self
             .endpoints
@@ -116,7 +116,7 @@ fn parse<'a>(
         }
         let Some(map) = parse_file(name, text, &mut problems) else { continue };
         match env_of(name) {
-            // Of both forms of an environment, the one that people write counts.
+            // If an environment has both formats, the one that people write counts.
             Some(env) if !name.ends_with(".json") || !by_env.contains_key(env) => {
                 by_env.insert(env, (name, map));
             }

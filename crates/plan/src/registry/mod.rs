@@ -1,6 +1,7 @@
-//! The registries: what keys, parameters, features, capabilities and endpoints there are, and rules for plans.
+//! The registries: the keys, parameters, features, capabilities and endpoints, and the rules for plans.
 //!
-//! They are TOML files of one folder, one idea a file. All of them are read and everything wrong is told at once.
+//! They are TOML files in one folder, one kind of entry per file. All of them are read, and all problems are reported
+//! at once.
 
 mod entries;
 mod payload;

@@ -74,7 +74,7 @@ impl Payload {
         Some(Payload { properties, required, closed })
     }
 
-    /// Notes what is wrong with a payload.
+    /// Reports problems of a payload.
     pub(crate) fn check(&self, payload: &Value, place: &str, problems: &mut Problems) {
         let Some(map) = payload.as_object() else {
             let help = "write {} or leave the key out";

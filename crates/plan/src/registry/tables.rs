@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 use crate::fields::Fields;
 use crate::json::show;
 
-/// A registry file: its name for messages, and what it says.
+/// A registry file: its name for messages, and its content.
 #[derive(Clone, Copy)]
 pub(super) struct File<'a> {
     pub(super) name: &'a str,
     pub(super) map: &'a Map<String, Value>,
 }
 
-/// Reads the `[[what]]` tables of a file; nothing else may be in it but a version.
+/// Reads the `[[what]]` tables of a file, which may contain nothing else except for a version.
 pub(super) fn read<T>(
     file: File<'_>,
     what: &'static str,

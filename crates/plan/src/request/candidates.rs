@@ -10,9 +10,9 @@ use crate::value::Scalar;
 
 /// The most candidates of a request.
 pub(crate) const MOST_CANDIDATES: usize = 100_000;
-/// The most columns that they have.
+/// The most columns of candidates.
 const MOST_COLUMNS: usize = 256;
-/// The most mistakes that are told.
+/// The most mistakes that are reported.
 const MOST_TOLD: usize = 20;
 
 /// A column on its way: its key, and a value per row.
@@ -37,8 +37,7 @@ pub(super) fn parse(value: &Value, keys: &Keys) -> Result<Rows, String> {
     reader.finish()
 }
 
-/// The problem with the rows that a program gives a request, if there is one: columns that the registry does not have, or has
-/// otherwise.
+/// Checks the rows that a program passes to a request: the registry must have their columns, with the same kinds.
 pub(super) fn check(rows: &Rows, keys: &Keys) -> Result<(), String> {
     if rows.len() > MOST_CANDIDATES {
         return Err(too_many(rows.len()));
@@ -230,7 +229,7 @@ impl Draft<'_> {
     }
 }
 
-/// A value of a column, or what it should have been.
+/// A value of a column, or a description of the expected value.
 fn scalar(kind: Kind, value: &Value) -> Result<Option<Scalar>, &'static str> {
     if value.is_null() {
         return Ok(None);

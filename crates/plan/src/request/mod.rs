@@ -24,7 +24,7 @@ const FIELDS: [&str; 5] = ["user_id", "request_id", "plan", "param_overrides", "
 /// Fields that clients of rankd send and that have no effect.
 const UNUSED: [&str; 2] = ["fragment_versions", "output_keys"];
 
-/// The most unknown fields that are told.
+/// The most unknown fields that are reported.
 const MOST_TOLD: usize = 20;
 
 /// One request for rows. The values that its plan computes with are checked as they are set.
@@ -50,12 +50,12 @@ pub(crate) struct RequestValues {
     pub(crate) candidates: Option<Rows>,
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestError {
     /// The part of the request that is wrong.
     pub error: &'static str,
-    /// Everything that is wrong there.
+    /// All problems of it.
     pub detail: String,
 }
 
@@ -116,8 +116,8 @@ impl Request {
         self.values.candidates.as_ref()
     }
 
-    /// Sets all parameters at once, by their place in the registry, also those that requests may not set: for requests
-    /// that were checked before and come back from a store.
+    /// Sets all parameters at once, by their index in the registry, including those that requests may not set. For
+    /// requests that were checked before and come from a store.
     pub fn restore_params(&mut self, params: Values, registries: &Registries) -> Result<(), RequestError> {
         let entries = registries.params.iter();
         if params.len() != entries.len() {
@@ -193,7 +193,7 @@ impl Request {
         Ok(())
     }
 
-    /// Reads a JSON request. All mistakes in its parameters are told at once, and so are those in its candidates.
+    /// Parses a JSON request. All mistakes in its parameters are reported at once, and so are those in its candidates.
     pub fn parse(text: impl AsRef<[u8]>, registries: &Registries) -> Result<Request, RequestError> {
         let text = text.as_ref();
         if text.len() > LONGEST_TEXT {
@@ -292,7 +292,7 @@ fn settable<'a>(name: &str, params: &'a Params) -> Result<&'a ParamEntry, String
     }
 }
 
-/// The value that a request gives a parameter.
+/// The value of a parameter in a request.
 fn scalar(entry: &ParamEntry, value: &Value) -> Result<Option<Scalar>, String> {
     if value.is_null() && entry.nullable {
         return Ok(None);
@@ -309,7 +309,7 @@ fn scalar(entry: &ParamEntry, value: &Value) -> Result<Option<Scalar>, String> {
     Ok(Some(scalar))
 }
 
-/// The list that a request gives a parameter.
+/// The list of a parameter in a request.
 fn list(entry: &ParamEntry, value: &Value) -> Result<Option<List>, String> {
     if value.is_null() && entry.nullable {
         return Ok(None);

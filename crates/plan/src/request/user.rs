@@ -13,10 +13,10 @@ use crate::registry::Limits;
 /// The longest string that is a user id, in bytes.
 const LONGEST: usize = 256;
 
-/// The user that a request is for: a 64-bit integer, or a string.
+/// The user of a request: a 64-bit integer, or a string.
 ///
-/// Rows have integers as ids. The row of a string user has [`row_id`](UserId::row_id); where that id is part of a key,
-/// as in `user:{id}`, the key has the string.
+/// Rows have integers as ids. The row of a string user has [`row_id`](UserId::row_id). If that id is part of a key, as
+/// in `user:{id}`, the key has the string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserId(Id);
 
@@ -27,7 +27,7 @@ enum Id {
 }
 
 impl UserId {
-    /// The integer, if it is one.
+    /// The integer, if the id is one.
     pub fn as_int(&self) -> Option<i64> {
         match self.0 {
             Id::Int(id) => Some(id),
@@ -35,7 +35,7 @@ impl UserId {
         }
     }
 
-    /// The id of the user's row: the integer, or a negative number made of the string.
+    /// The id of the user's row: the integer, or a negative number derived from the string.
     pub fn row_id(&self) -> i64 {
         match self.0 {
             Id::Int(id) | Id::Text { row: id, .. } => id,
@@ -50,8 +50,8 @@ impl UserId {
         }
     }
 
-    /// Reads the `user_id` of a request. A string of digits is the integer that it says, as in rankd; other strings are
-    /// ids of their own. 0 and negative numbers are refused: they are what a field that was never set looks like.
+    /// Parses the `user_id` of a request. A string of digits is an integer, as in rankd; other strings are string ids.
+    /// 0 and negative numbers are refused, because an unset field looks like that.
     pub(super) fn parse(value: Option<&Value>, limits: &Limits) -> Result<UserId, String> {
         let value = value.ok_or("`user_id` is missing")?;
         let found = match value {

@@ -1,4 +1,5 @@
-//! The decoders of replies on any bytes, for tests and fuzzing: a stranger's reply is read or refused, and never a panic.
+//! The decoders of replies as functions of arbitrary bytes, for tests and fuzzing. An untrusted reply is decoded or
+//! refused, and never causes a panic.
 
 use std::sync::Arc;
 

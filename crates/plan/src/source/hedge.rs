@@ -1,9 +1,9 @@
-//! A read that is late is sent a second time, and the first good answer counts.
+//! Hedging: a late read is sent a second time, and the first good reply counts.
 //!
-//! When a read is late follows from how long its trips took lately. What a trip that lost would have taken is not
-//! known, only that it was longer than the delay, which is above the percentile; and as a percentile only asks how many
-//! are above it, the delay neither grows nor shrinks by what hedging hides. A store that becomes slow as a whole
-//! raises it soon, and until then the budget bounds what is sent twice.
+//! The delay follows from the recent durations of trips. The duration of a trip that lost is unknown. It is only known
+//! to be longer than the delay, which is above the percentile. A percentile depends only on the number of longer
+//! durations, so hedging does not change the delay. A store that becomes slow as a whole raises the delay soon. Until
+//! then, the budget limits the commands that are sent twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -12,23 +12,23 @@ use std::time::{Duration, Instant};
 use anabranch_engine::clock::Clock;
 use futures_util::future::{Either, ready, select};
 
-use super::{Bound, Error, Fetch, Keys, Later, Reply};
+use super::{Bound, Error, Fetch, Keys, Later, ReadContext, Reply, TraceContext};
 use crate::bounds::Budget as RequestBudget;
 use crate::spread::Spread;
 
 /// The shortest delay: timers have steps of a millisecond.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// After so many trips the delay is worked out again.
+/// The number of trips after which the delay is recomputed.
 const RENEWED: u32 = 16;
 
 /// A command, as the budget counts: in millionths.
 const COMMAND: i64 = 1_000_000;
 
-/// Commands that may be saved up to be sent at once.
+/// The most commands that can be saved up and sent at once.
 const BURST: i64 = 100 * COMMAND;
 
-/// When a read is late, and how much may be sent twice.
+/// The delay after which a read is late, and the budget of commands that may be sent twice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hedge {
     percentile: f64,
@@ -55,8 +55,8 @@ impl Default for Hedge {
 }
 
 impl Hedge {
-    /// Late is what takes `factor` times as long as this percentile of trips. The percentile must leave out those that
-    /// are slow: where one trip in ten is, the 95th would be one of theirs.
+    /// A read is late after `factor` times this percentile of trips. The percentile must exclude slow trips: if one
+    /// trip in ten is slow, the 95th percentile is a slow one.
     pub fn after(self, percentile: f64, factor: f64) -> Result<Hedge, String> {
         if !(1.0..=99.9).contains(&percentile) {
             return Err(format!("the percentile must be from 1 to 99.9, not {percentile}"));
@@ -67,12 +67,12 @@ impl Hedge {
         Ok(Hedge { percentile, factor, ..self })
     }
 
-    /// The percentile of trips that the delay is made of.
+    /// The percentile of trips for the delay.
     pub fn percentile(&self) -> f64 {
         self.percentile
     }
 
-    /// How many times that percentile a read must take to be late.
+    /// The factor of the delay to that percentile.
     pub fn factor(&self) -> f64 {
         self.factor
     }
@@ -114,7 +114,7 @@ impl Hedging {
 }
 
 /// A read whose late trips are sent a second time.
-pub(crate) struct Hedged(Arc<Inner>);
+pub(crate) struct HedgedRead(Arc<Inner>);
 
 struct Inner {
     bound: Arc<dyn Bound>,
@@ -125,22 +125,28 @@ struct Inner {
     delay: AtomicU64,
 }
 
-impl Hedged {
-    pub(crate) fn new(bound: Arc<dyn Bound>, hedging: Arc<Hedging>) -> Hedged {
+impl HedgedRead {
+    pub(crate) fn new(bound: Arc<dyn Bound>, hedging: Arc<Hedging>) -> HedgedRead {
         let (recorded, delay) = (AtomicU32::new(0), AtomicU64::new(0));
-        Hedged(Arc::new(Inner { bound, hedging, spread: Spread::default(), recorded, delay }))
+        HedgedRead(Arc::new(Inner { bound, hedging, spread: Spread::default(), recorded, delay }))
     }
 }
 
-impl Bound for Hedged {
+impl Bound for HedgedRead {
     fn refusal(&self) -> Option<&Error> {
         self.0.bound.refusal()
     }
 
-    fn fetch(&self, keys: Keys, budget: &Arc<RequestBudget>) -> Fetch {
+    fn fetch(&self, keys: Keys, context: ReadContext<'_>) -> Fetch {
         let delay = self.0.delay.load(Ordering::Relaxed);
-        let hedge = (delay > 0).then(|| (Duration::from_nanos(delay), keys.clone(), Arc::clone(budget)));
-        match self.0.bound.fetch(keys, budget) {
+        let second = || Second {
+            delay: Duration::from_nanos(delay),
+            keys: keys.clone(),
+            budget: Arc::clone(context.budget),
+            trace: context.trace.cloned(),
+        };
+        let hedge = (delay > 0).then(second);
+        match self.0.bound.fetch(keys, context) {
             Fetch::Ready(reply) => Fetch::Ready(reply),
             Fetch::Later(first) => {
                 let inner = Arc::clone(&self.0);
@@ -150,15 +156,22 @@ impl Bound for Hedged {
     }
 }
 
-/// The second trip: the delay before it, its keys, and the budget that its reply is counted in.
-type Second = (Duration, Keys, Arc<RequestBudget>);
+/// The second trip.
+struct Second {
+    /// The delay before it.
+    delay: Duration,
+    keys: Keys,
+    /// The budget that its reply is counted in.
+    budget: Arc<RequestBudget>,
+    trace: Option<TraceContext>,
+}
 
 impl Inner {
     /// Waits for a trip, and sends it again with these keys if it is not back after the delay.
     async fn make(&self, first: Later, hedge: Option<Second>) -> Result<Reply, Error> {
         let Hedging { clock, budget, sent, won, denied, .. } = &*self.hedging;
         let mut trip = Trip { inner: self, began: clock.now(), late: false };
-        let Some((delay, keys, request)) = hedge else {
+        let Some(Second { delay, keys, budget: request, trace }) = hedge else {
             return trip.end(first.await);
         };
         let first = match select(first, clock.sleep_until(trip.began + delay)).await {
@@ -171,11 +184,11 @@ impl Inner {
             return trip.end(first.await);
         }
         sent.fetch_add(1, Ordering::Relaxed);
-        let second = match self.bound.fetch(keys, &request) {
+        let second = match self.bound.fetch(keys, ReadContext { budget: &request, trace: trace.as_ref() }) {
             Fetch::Ready(reply) => Box::pin(ready(reply)),
             Fetch::Later(second) => second,
         };
-        // Whoever loses is dropped here, which gives up its trip.
+        // The loser is dropped here, which cancels its trip.
         let (reply, by_second) = match select(first, second).await {
             Either::Left((Ok(reply), _)) => (Ok(reply), false),
             Either::Right((Ok(reply), _)) => (Ok(reply), true),
@@ -200,7 +213,7 @@ impl Inner {
     }
 }
 
-/// A trip under way. One that is given up when it is late has taken at least as long as it has.
+/// A trip in progress. A late trip that is cancelled counts with the time that it has taken so far.
 struct Trip<'a> {
     inner: &'a Inner,
     began: Instant,
@@ -248,7 +261,7 @@ impl Budget {
         let _full = self.balance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
-    /// True if so many commands may be sent; they are taken off.
+    /// Takes this many commands from the budget; false if it is too small.
     fn take(&self, commands: u32) -> bool {
         let price = COMMAND * i64::from(commands);
         let take = |balance: i64| (balance >= price.min(BURST)).then(|| balance - price);

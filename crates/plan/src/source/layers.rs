@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use anabranch_rows::Rows;
 
-use super::hedge::{Hedged, Hedging};
+use super::hedge::{HedgedRead, Hedging};
 use super::observe;
 use super::remember::{Memory, StaleStore};
 use super::share;
@@ -42,16 +42,16 @@ pub struct Sources<'a> {
     remembering: bool,
 }
 
-/// A read of a node, ready to be made for the rows of a request.
+/// A read of a node, prepared for the rows of requests.
 #[derive(Clone)]
 pub struct Reader {
     /// The pattern of its keys.
     pub pattern: Pattern,
-    /// The values that are read of each key.
+    /// The values that are read per key.
     pub read: Read,
-    /// Its place among the plan's readers.
+    /// Its index among the plan's readers.
     pub number: u32,
-    /// The endpoint that it reads from, by place.
+    /// The index of the endpoint that it reads from.
     pub endpoint: usize,
     /// The node that it belongs to, by number.
     pub node: usize,
@@ -61,7 +61,7 @@ pub struct Reader {
 
 /// The readers of one plan that make the same read.
 struct Group {
-    /// Their table among those of a request; [`ALONE`] as long as there is one reader.
+    /// The index of their table among those of a request; [`ALONE`] while there is only one reader.
     table: AtomicUsize,
     /// The memory of their replies, if one of them may fall back to stale values.
     memory: OnceLock<Arc<Memory>>,
@@ -97,7 +97,7 @@ impl<'a> Sources<'a> {
     pub fn reader(&mut self, endpoint: usize, pattern: &Pattern, read: &Read) -> Reader {
         let mut bound = self.by_endpoint[endpoint].bind(pattern, read);
         if let Some(Some(hedging)) = self.hedges.get(endpoint) {
-            bound = Arc::new(Hedged::new(bound, Arc::clone(hedging)));
+            bound = Arc::new(HedgedRead::new(bound, Arc::clone(hedging)));
         }
         let number = self.readers.len() as u32;
         let mut reader = Reader::new(pattern, read, bound).at(endpoint, number, self.node);
@@ -123,8 +123,8 @@ impl Reader {
         Reader { endpoint, number, node, ..self }
     }
 
-    /// Joins another reader, if both make the same read: what one of them has read for a request the other need not.
-    /// `tables` counts the tables that a request needs.
+    /// Joins another reader if both make the same read, so that they share their replies within a request. `tables`
+    /// counts the tables that a request needs.
     pub(crate) fn join(&mut self, other: &Reader, tables: &mut usize) -> bool {
         let same_keys = match (self.pattern.affixes(), other.pattern.affixes()) {
             (Some(affixes), Some(others)) => affixes == others,
@@ -174,7 +174,7 @@ impl Reader {
         }
     }
 
-    /// The reply of whoever answers the request's reads.
+    /// Fetches the reply from the layer that answers the request's reads.
     fn answer(&self, rows: &Rows, keys: Keys, call: &Arc<Call>) -> Fetch {
         match &call.answers {
             Answers::Live => match self.shared_table().filter(|table| *table < call.shared.len()) {
@@ -196,7 +196,7 @@ impl Reader {
     /// Makes a trip; its reply is remembered and counted.
     pub(super) fn trip(&self, keys: Keys, call: &Arc<Call>) -> Fetch {
         let kept = self.group.memory.get().map(|memory| (Arc::clone(memory), keys.clone()));
-        match self.bound.fetch(keys, &call.budget) {
+        match self.bound.fetch(keys, call.read_context()) {
             Fetch::Ready(reply) => Fetch::Ready(landed(reply, self.node, kept, call)),
             Fetch::Later(reply) => {
                 let (node, call) = (self.node, Arc::clone(call));

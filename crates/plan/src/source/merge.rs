@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::share::Pick;
 use super::{Data, Lists};
 
-/// The rows picked, in order; nothing where there is no pick. At least one reply is there, and all are of one kind.
+/// The picked rows, in order; empty rows for missing picks. There is at least one reply, and all are of one kind.
 pub(super) fn merge(replies: &[Arc<Data>], picks: &[Option<Pick>]) -> Data {
     if let Some(whole) = whole(replies, picks) {
         return whole.clone();

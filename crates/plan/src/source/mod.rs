@@ -1,7 +1,7 @@
-//! Where rows come from.
+//! Sources of rows.
 //!
-//! A [`Source`] is bound at load to what a node will read: a key pattern and fields, or a list. What a request then
-//! does is one trip for all its rows.
+//! A [`Source`] is bound at load to the reads of a node: a key pattern and fields, or a list. A request then makes one
+//! trip for all its rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,10 @@ use std::time::Duration;
 use anabranch_engine::retry::{Classified, Severity};
 use anabranch_rows::{Column, Key, Kind};
 
-use crate::bounds::{Budget, OverBudget};
+use crate::bounds::OverBudget;
 
 mod pattern;
+mod context;
 mod layers;
 mod observe;
 mod share;
@@ -25,6 +26,7 @@ mod redis;
 mod http;
 pub mod decoders;
 
+pub use context::{ReadContext, TraceContext};
 pub(crate) use hedge::Hedging;
 pub use hedge::{Hedge, HedgeCounts};
 pub use http::{Http, HttpConfig};
@@ -35,9 +37,9 @@ pub use redis::{Redis, RedisConfig, RedisCounts, RedisTls, seed};
 pub(crate) use remember::{StaleReads, StaleStore, StaleUse};
 pub use share::Shared;
 
-/// Where rows come from: a store behind an endpoint.
+/// A source of rows: a store behind an endpoint.
 pub trait Source: Send + Sync + 'static {
-    /// Prepares a read that requests will make, with keys that look like `pattern`.
+    /// Prepares a read for requests, with keys of this pattern.
     fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound>;
 
     /// Trips in flight at a time, if that is bounded.
@@ -45,7 +47,7 @@ pub trait Source: Send + Sync + 'static {
         None
     }
 
-    /// When a late read is sent a second time, if that is done.
+    /// The hedging of late reads, if enabled.
     fn hedge(&self) -> Option<Hedge> {
         None
     }
@@ -54,16 +56,16 @@ pub trait Source: Send + Sync + 'static {
 /// The values to read of each key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Read {
-    /// These fields of a hash, each as a column. A key or field that is not there is null.
+    /// These fields of a hash, each as a column. A missing key or field is null.
     Fields(Arc<[Field]>),
-    /// The first ids of a list. A key that is not there is an empty list.
+    /// The first ids of a list. A missing key is an empty list.
     List {
-        /// At most so many.
+        /// The most ids.
         limit: u32,
     },
-    /// The ids of a sorted set with the highest scores, and these.
+    /// The ids of a sorted set with the highest scores, and the scores.
     Scored {
-        /// At most so many.
+        /// The most ids.
         limit: u32,
     },
 }
@@ -117,11 +119,12 @@ pub struct Field {
     pub kind: Kind,
 }
 
-/// A read that is ready to be made.
+/// A prepared read.
 pub trait Bound: Send + Sync {
-    /// Reads all `keys` in one trip. Dropping what it returns gives up the trip. The reply is counted in the budget of
-    /// the request ([`Budget::reply`]) before memory is asked for it; one that does not fit is [`Error::TooLong`].
-    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch;
+    /// Reads all `keys` in one trip. Dropping the returned future cancels the trip. The reply is counted in the budget
+    /// of the request ([`Budget::reply`](crate::bounds::Budget::reply)) before memory is allocated for it. If it does
+    /// not fit, the error is [`Error::TooLong`].
+    fn fetch(&self, keys: Keys, context: ReadContext<'_>) -> Fetch;
 
     /// The error of every fetch, if the source knows already that it cannot make this read. Loading a plan warns of it.
     fn refusal(&self) -> Option<&Error> {
@@ -135,8 +138,8 @@ pub enum Keys {
     /// The value of the one placeholder of the pattern, an integer
     /// (see [`Pattern::affixes`]).
     Ids(Vec<i64>),
-    /// Whole keys; `None` where a row lacks a value that its key needs, and nothing is read. Also made with a pattern
-    /// that has affixes, when a string stands between them: the id of a string user.
+    /// Whole keys; `None` for a row that lacks a value of its key, for which nothing is read. Also used with a pattern
+    /// that has affixes, if a string is between them: the id of a string user.
     Whole(Vec<Option<Box<str>>>),
 }
 
@@ -154,7 +157,7 @@ impl Keys {
         self.len() == 0
     }
 
-    /// How many of them are read: all that are whole.
+    /// The number of keys that are read.
     pub fn commands(&self) -> u32 {
         match self {
             Keys::Ids(ids) => ids.len() as u32,
@@ -171,7 +174,7 @@ pub enum Fetch {
     Later(Later),
 }
 
-/// A reply under way.
+/// A reply in progress.
 pub type Later = std::pin::Pin<Box<dyn Future<Output = Result<Reply, Error>> + Send>>;
 
 /// The reply to a trip.
@@ -233,14 +236,14 @@ impl Reply {
 /// The values of a reply.
 #[derive(Clone, Debug)]
 pub enum Data {
-    /// For [`Read::Fields`]: a column a field, a row a key.
+    /// For [`Read::Fields`]: one column per field, one row per key.
     Columns(Vec<Column>),
     /// For [`Read::List`] and [`Read::Scored`].
     Lists(Lists),
 }
 
 impl Data {
-    /// Checks that there are so many rows, and that lists are as long as they say.
+    /// Checks that there are this many rows, and that the lengths of lists are consistent.
     fn assert_rows(&self, rows: usize) {
         match self {
             Data::Columns(columns) => assert!(columns.iter().all(|column| column.len() == rows)),
@@ -256,15 +259,15 @@ impl Data {
 /// Lists of ids, one per key, in the order of the keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lists {
-    /// How long each is.
+    /// The length of each list.
     pub lens: Vec<u32>,
-    /// All of them.
+    /// The ids of all lists.
     pub ids: Vec<i64>,
     /// Their scores, for [`Read::Scored`].
     pub scores: Option<Vec<f64>>,
 }
 
-/// Why a trip brought nothing.
+/// The reason why a trip failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// There is no connection.
@@ -272,7 +275,7 @@ pub enum Error {
     Connect {
         /// The endpoint.
         endpoint: Arc<str>,
-        /// Why.
+        /// The cause.
         cause: Arc<str>,
     },
     /// The reply did not come in time.
@@ -288,17 +291,17 @@ pub enum Error {
     Broken {
         /// The endpoint.
         endpoint: Arc<str>,
-        /// Why.
+        /// The cause.
         cause: Arc<str>,
     },
-    /// The server cannot answer now, and says so: it is overloaded, still loading, or without its leader.
+    /// The server cannot answer now: it is overloaded, still loading, or without its leader.
     #[error("{endpoint} cannot answer now: {message}")]
     Busy {
         /// The endpoint.
         endpoint: Arc<str>,
-        /// The words of the server.
+        /// The server's message.
         message: String,
-        /// The pause that it asks for, if it does.
+        /// The pause that it requests, if any.
         retry_after: Option<Duration>,
     },
     /// The server answered with an error.
@@ -311,7 +314,7 @@ pub enum Error {
         /// Its message.
         message: String,
     },
-    /// The server answered with something else than was asked for.
+    /// The server answered with something other than requested.
     #[error("{endpoint} answered `{command}` with {found}, not {expected}")]
     Malformed {
         /// The endpoint.
@@ -334,27 +337,27 @@ pub enum Error {
         #[source]
         cause: OverBudget,
     },
-    /// Asked for what was read before, there is nothing, or it is too old.
+    /// There are too few remembered values, or they are too old.
     #[error("of `{command}`, {known} of {asked} keys are remembered from the last {max_age:?}: too few")]
     Forgotten {
         /// The command and the pattern of its keys.
         command: String,
-        /// How old it may be.
+        /// The maximum age.
         max_age: Duration,
-        /// Keys of which something is known.
+        /// The number of keys with a remembered value.
         known: u32,
-        /// Keys that were asked for.
+        /// The number of requested keys.
         asked: u32,
     },
-    /// An error as a capture keeps it.
+    /// An error from a capture.
     #[error("{message}")]
     Recorded {
         /// Its message.
         message: Arc<str>,
-        /// True if another try might have gone well.
+        /// Whether a retry might have succeeded.
         severity: Severity,
     },
-    /// A replay reads what was not read when its capture was taken.
+    /// A replay makes a read that its capture does not have.
     #[error("the capture has no reply of {endpoint} to `{command}`")]
     NotCaptured {
         /// The endpoint.
@@ -365,7 +368,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// True if no fallback may cover it: nobody knows what a replayed request would have read.
+    /// True if no fallback may cover it, because the replayed request's real reply is unknown.
     pub(crate) fn forbids_fallbacks(&self) -> bool {
         matches!(self, Error::NotCaptured { .. })
     }

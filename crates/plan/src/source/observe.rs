@@ -1,4 +1,4 @@
-//! The layer that shows reads to whoever inspects the request.
+//! The layer that reports reads to an observer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use super::{Error, Fetch, Keys, Reply};
 use crate::call::{Answers, Call};
 use crate::inspect::{ObservedRead, Observer};
 
-/// A read under way that is shown to an observer when it is back. One that is given up is not shown.
+/// A read in progress that is reported to an observer when it is done. A cancelled one is not reported.
 pub(super) struct Watch {
     observer: Arc<dyn Observer>,
     reader: Reader,

@@ -1,4 +1,4 @@
-//! How the key of a row is made: `user:{id}`, `feed:{user_id}:{country}`.
+//! The patterns of keys: `user:{id}`, `feed:{user_id}:{country}`.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub enum Part {
     Key(Key),
     /// The user of the request.
     User,
-    /// The request's value of a parameter, by its place.
+    /// The request's value of a parameter, by its index.
     Param(usize),
 }
 
@@ -86,8 +86,8 @@ impl Pattern {
         }
     }
 
-    /// The keys of the active rows: [`Keys::Ids`] if it has [`affixes`](Self::affixes) and what stands between them is
-    /// an integer in every row.
+    /// The keys of the active rows. They are [`Keys::Ids`] if the pattern has [`affixes`](Self::affixes) and the value
+    /// between them is an integer in every row.
     pub fn apply(&self, rows: &Rows, call: &Call) -> Keys {
         self.apply_with(rows, &call.user, &call.params)
     }
@@ -100,7 +100,7 @@ impl Pattern {
         }
     }
 
-    /// The integers that stand in the one placeholder, if there is one and all of them are.
+    /// The integers of the only placeholder, if there is one and all values are integers.
     fn ids(&self, rows: &Rows, user: &UserId) -> Option<Vec<i64>> {
         self.affixes()?;
         let by_user = self.parts.contains(&Part::User);

@@ -1,8 +1,8 @@
 //! The layer that remembers replies, for nodes that fall back to stale values.
 //!
-//! Whole replies are kept, and for each key the last reply that it came in. A reply goes when all of its keys have newer
-//! ones. All replies of a process are bounded together ([`StaleStore`]): the oldest of all goes first. They belong to the
-//! engine and not to a plan, so a plan that is loaded again finds what it knew.
+//! Whole replies are kept, and for each key the last reply with its value. A reply is dropped when all of its keys have
+//! newer ones. All replies of a process share one limit ([`StaleStore`]), and the oldest is dropped first. They belong
+//! to the engine and not to a plan, so they survive a reload of the plan.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ pub(crate) struct StaleStore {
     start: Instant,
 }
 
-/// The same read of the same endpoint, in whatever plan.
+/// Identifies a read of an endpoint across plans.
 #[derive(Clone, PartialEq)]
 struct ReadIdentity {
     endpoint: usize,
@@ -47,7 +47,7 @@ struct Budget {
 pub(crate) struct Memory {
     budget: Arc<Budget>,
     start: Instant,
-    /// When the oldest reply came, in nanoseconds after the start; `u64::MAX` if there is none.
+    /// The time of the oldest reply, in nanoseconds after the start; `u64::MAX` if there is none.
     oldest: AtomicU64,
     table: Mutex<Table>,
 }
@@ -86,7 +86,7 @@ enum Name<'a> {
 }
 
 /// Remembered values of some keys.
-pub(crate) struct Remembered {
+pub(crate) struct RememberedData {
     pub(crate) data: Data,
     /// The age of the oldest.
     pub(crate) age: Duration,
@@ -95,7 +95,7 @@ pub(crate) struct Remembered {
 }
 
 impl StaleStore {
-    /// A store of at most so many bytes.
+    /// A store of at most `most` bytes.
     pub(crate) fn new(most: usize, now: Instant) -> StaleStore {
         let budget = Budget { most, used: AtomicUsize::new(0), memories: Mutex::default() };
         StaleStore { budget: Arc::new(budget), memories: Mutex::default(), start: now }
@@ -181,7 +181,7 @@ impl Memory {
 
     /// The values that `keys` had when they were last read, at most `max_age` ago. A key of which nothing is known is as
     /// one that is not there; `None` when that is all of them.
-    pub(super) fn lookup(&self, keys: &Keys, now: Instant, max_age: Duration) -> Option<Remembered> {
+    pub(super) fn lookup(&self, keys: &Keys, now: Instant, max_age: Duration) -> Option<RememberedData> {
         let table = self.lock();
         let mut picks: Vec<Option<Pick>> = vec![None; keys.len()];
         let mut replies = Vec::new();
@@ -203,7 +203,7 @@ impl Memory {
             picks[row as usize] = Some(Pick { reply, row: place.row });
         }
         drop(table);
-        (!replies.is_empty()).then(|| Remembered { data: merge::merge(&replies, &picks), age, known })
+        (!replies.is_empty()).then(|| RememberedData { data: merge::merge(&replies, &picks), age, known })
     }
 
     fn evict_oldest(&self) {
@@ -311,9 +311,9 @@ pub(crate) struct StaleReads {
 pub(crate) struct StaleUse {
     /// The age of the oldest value.
     pub(crate) age: Duration,
-    /// Keys of which something was known.
+    /// The number of keys with a remembered value.
     pub(crate) known: u32,
-    /// Keys that were asked for.
+    /// The number of requested keys.
     pub(crate) asked: u32,
 }
 
@@ -351,7 +351,7 @@ impl StaleReads {
         Ok(Reply::of(found.data))
     }
 
-    /// The use made of remembered values so far.
+    /// The remembered values that were used so far.
     pub(crate) fn used(&self) -> StaleUse {
         let [known, asked] = [&self.known, &self.asked].map(|count| count.load(Ordering::Relaxed));
         StaleUse { age: Duration::from_nanos(self.oldest.load(Ordering::Relaxed)), known, asked }

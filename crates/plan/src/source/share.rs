@@ -1,8 +1,8 @@
 //! The layer that shares reads: nodes of one request that read the same keys read them once.
 //!
-//! A node claims the keys that nobody has read or is reading, reads these in one trip, and only then waits for the keys
-//! that other nodes had claimed before it. So nobody waits for a trip that has not begun, and no two nodes wait for
-//! each other. A trip that fails or is given up returns its claims, and the nodes that need the keys read them.
+//! A node claims the keys that no other node has read or is reading, reads these in one trip, and only then waits for
+//! the keys that other nodes have claimed. So a node never waits for a trip that has not begun, and no two nodes wait
+//! for each other. A trip that fails or is cancelled returns its claims, and the nodes that need the keys read them.
 
 use std::hash::Hash;
 use std::pin::pin;
@@ -97,21 +97,21 @@ pub(super) struct Pick {
     pub(super) row: u32,
 }
 
-/// How far a read has come.
+/// The progress of a read.
 pub(super) enum Progress {
-    /// All of it is here.
+    /// It is complete.
     Done(Data),
-    /// Others are reading what is missing.
+    /// Other nodes are reading the missing keys.
     Wait,
-    /// These keys, each once, are claimed and must be read now.
+    /// These distinct keys are claimed and must be read now.
     Mine(Keys),
 }
 
-/// One node's part in a table. What it claims is returned when it is dropped.
+/// One node's part in a table. Its claims are returned on drop.
 pub(super) struct Flight {
     call: Arc<Call>,
     table: usize,
-    /// The keys that it has claimed and not yet brought, if any.
+    /// The keys that it has claimed and not yet delivered, if any.
     claims: Mutex<Option<Keys>>,
 }
 
@@ -128,7 +128,7 @@ impl Flight {
         &self.call.shared[self.table]
     }
 
-    /// Looks for `keys`, and claims those that nobody has.
+    /// Looks up `keys`, and claims those that no other node has.
     pub(super) fn progress(&self, keys: &Keys) -> Progress {
         let mut table = self.shared().lock();
         let Table { ids, whole, .. } = &mut *table;
@@ -210,7 +210,7 @@ impl Shared {
     }
 }
 
-/// Where each key is (`None` as long as one is not here), and which keys are claimed now.
+/// The location of each key (`None` if any is missing), and the keys that are claimed now.
 fn look<'k, K: Hash + Eq + Clone + 'k>(
     known: &mut HashMap<K, State>,
     keys: impl ExactSizeIterator<Item = Option<&'k K>>,

@@ -9,7 +9,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 /// Builds a column of one kind, a row at a time.
 pub(super) struct Values {
     slots: Slots,
-    /// Which rows are not null; empty as long as none is.
+    /// The rows that are not null; empty while no row is null.
     valid: Vec<bool>,
     len: usize,
 }
@@ -46,7 +46,7 @@ impl Values {
         self.len += 1;
     }
 
-    /// Adds a row; `false`, and nothing is added, when `text` is not a value of the kind.
+    /// Adds a row. Returns `false`, and adds nothing, if `text` is not a value of the kind.
     #[must_use]
     pub(super) fn push(&mut self, text: &str) -> bool {
         self.push_bytes(text.as_bytes())
@@ -144,10 +144,10 @@ pub(super) fn expected(kind: Kind) -> &'static str {
     }
 }
 
-/// A JSON value as a store has it.
+/// A JSON value, in the form of stores.
 pub(super) enum Json<'a> {
     Null,
-    /// A string's characters; a number or a truth value as it is written.
+    /// The characters of a string, or the text of a number or a truth value.
     Text(Cow<'a, str>),
     /// A list or an object.
     Nested,

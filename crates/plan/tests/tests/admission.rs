@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
-use anabranch_plan::bounds::Budget;
 use anabranch_plan::metrics::Outcome;
-use anabranch_plan::source::{Bound, Fetch, Keys, Memory, MemoryData, Pattern, Read, Source};
+use anabranch_plan::source::{Bound, Fetch, Keys, Memory, MemoryData, Pattern, Read, ReadContext, Source};
 use anabranch_plan::{Config, Engine, Error, Plan, Request, RunOptions};
 use anabranch_testkit::{Rng, Sim};
 use futures_util::future::join_all;
@@ -21,14 +20,14 @@ const SLOTS: u32 = 8;
 const CAPACITY: f64 = 400.0;
 
 /// When a trip is answered that begins now, both in milliseconds.
-type Answered = fn(u64) -> u64;
+type AnswerTime = fn(u64) -> u64;
 
 /// A store with so many slots.
 struct Store {
     memory: Memory,
     clock: Arc<dyn Clock>,
     began: Instant,
-    answered: Answered,
+    answered: AnswerTime,
 }
 
 impl Source for Store {
@@ -46,16 +45,16 @@ struct Trips {
     bound: Arc<dyn Bound>,
     clock: Arc<dyn Clock>,
     began: Instant,
-    answered: Answered,
+    answered: AnswerTime,
 }
 
 impl Bound for Trips {
-    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, context: ReadContext<'_>) -> Fetch {
         let now = self.clock.now() - self.began;
         let whole = Duration::from_millis(now.as_millis() as u64);
         let then = Duration::from_millis((self.answered)(whole.as_millis() as u64)) + (now - whole);
         let reply = self.clock.sleep_until(self.began + then);
-        let fetch = self.bound.fetch(keys, budget);
+        let fetch = self.bound.fetch(keys, context);
         Fetch::Later(Box::pin(async move {
             reply.await;
             match fetch {
@@ -76,14 +75,14 @@ struct World {
 
 /// A request: when it comes, in milliseconds, and how long it has.
 #[derive(Clone, Copy)]
-struct Asked {
+struct RequestArrival {
     at: f64,
     within: Option<Duration>,
 }
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Became {
+enum RequestOutcome {
     InTime,
     Late,
     Refused,
@@ -102,7 +101,7 @@ impl World {
         World::with(seed, true, |now| now + TRIP.as_millis() as u64)
     }
 
-    fn with(seed: u64, admission: bool, answered: Answered) -> World {
+    fn with(seed: u64, admission: bool, answered: AnswerTime) -> World {
         let sim = Sim::new(seed);
         let (clock, began) = (sim.clock(), sim.clock().now());
         let memory = Memory::new("ep_0001", Arc::new(MemoryData::default()), sim.clock());
@@ -132,7 +131,7 @@ impl World {
     }
 
     /// Requests that come at random at this rate, from one time to another in milliseconds.
-    fn arrivals(&mut self, rate: f64, [from, to]: [u64; 2], within: Option<Duration>) -> Vec<Asked> {
+    fn arrivals(&mut self, rate: f64, [from, to]: [u64; 2], within: Option<Duration>) -> Vec<RequestArrival> {
         let mut at = from as f64;
         let mut asked = Vec::new();
         loop {
@@ -141,30 +140,30 @@ impl World {
             if at >= to as f64 {
                 return asked;
             }
-            asked.push(Asked { at, within });
+            asked.push(RequestArrival { at, within });
         }
     }
 
-    fn run(&self, plan: &Plan, requests: &[Asked]) -> Vec<(Asked, Became)> {
-        let ask = |asked: Asked| async move { (asked, self.ask(plan, asked).await) };
+    fn run(&self, plan: &Plan, requests: &[RequestArrival]) -> Vec<(RequestArrival, RequestOutcome)> {
+        let ask = |asked: RequestArrival| async move { (asked, self.ask(plan, asked).await) };
         self.sim.block_on(join_all(requests.iter().map(|asked| ask(*asked))))
     }
 
-    async fn ask(&self, plan: &Plan, asked: Asked) -> Became {
+    async fn ask(&self, plan: &Plan, asked: RequestArrival) -> RequestOutcome {
         let clock = self.sim.clock();
         let at = self.began + Duration::from_secs_f64(asked.at / 1e3);
         clock.sleep_until(at).await;
         let deadline = asked.within.map(|within| at + within);
         let options = RunOptions { deadline, ..RunOptions::default() };
         match plan.run_with(Request::new(1, self.engine.registries()), &options).await {
-            Ok(_) if deadline.is_none_or(|deadline| clock.now() <= deadline) => Became::InTime,
-            Ok(_) => Became::Late,
-            Err(error) if error.is_late() => Became::Late,
+            Ok(_) if deadline.is_none_or(|deadline| clock.now() <= deadline) => RequestOutcome::InTime,
+            Ok(_) => RequestOutcome::Late,
+            Err(error) if error.is_late() => RequestOutcome::Late,
             Err(Error::Overloaded { retry_after, predicted, left }) => {
                 assert_eq!((clock.now(), Some(left)), (at, asked.within), "at once");
                 assert!((millis(1)..=millis(5_000)).contains(&retry_after), "{retry_after:?}");
                 assert!(predicted * 5 / 4 > left, "{predicted:?} of {left:?}");
-                Became::Refused
+                RequestOutcome::Refused
             }
             Err(other) => panic!("{other}"),
         }
@@ -175,19 +174,19 @@ fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-fn sums<'a>(ended: impl IntoIterator<Item = &'a (Asked, Became)>) -> Sums {
+fn sums<'a>(ended: impl IntoIterator<Item = &'a (RequestArrival, RequestOutcome)>) -> Sums {
     let mut sums = Sums::default();
     for (_, became) in ended {
         match became {
-            Became::InTime => sums.in_time += 1,
-            Became::Late => sums.late += 1,
-            Became::Refused => sums.refused += 1,
+            RequestOutcome::InTime => sums.in_time += 1,
+            RequestOutcome::Late => sums.late += 1,
+            RequestOutcome::Refused => sums.refused += 1,
         }
     }
     sums
 }
 
-fn between(ended: &[(Asked, Became)], from: f64, to: f64) -> Sums {
+fn between(ended: &[(RequestArrival, RequestOutcome)], from: f64, to: f64) -> Sums {
     sums(ended.iter().filter(|(asked, _)| (from..to).contains(&asked.at)))
 }
 
@@ -223,7 +222,7 @@ fn nothing_is_refused_that_fits() {
 
 #[test]
 fn a_burst_from_idle_that_fits_is_let_in() {
-    let burst = |at: f64| (0..16).map(move |_| Asked { at, within: Some(millis(60)) });
+    let burst = |at: f64| (0..16).map(move |_| RequestArrival { at, within: Some(millis(60)) });
     // Before anything is known.
     let world = World::new(1);
     let ended = world.run(&world.plan(1), &burst(0.0).collect::<Vec<_>>());
@@ -242,7 +241,7 @@ fn a_burst_from_idle_that_fits_is_let_in() {
 #[test]
 fn what_follows_a_stall_is_let_in_again() {
     // The store stands still for a second, and for a tenth of one.
-    let stalls: [Answered; 2] = [
+    let stalls: [AnswerTime; 2] = [
         |now| if (1_000..2_000).contains(&now) { 2_020 } else { now + 20 },
         |now| if (1_900..2_000).contains(&now) { 2_020 } else { now + 20 },
     ];
@@ -260,7 +259,7 @@ fn what_follows_a_stall_is_let_in_again() {
 
 #[test]
 fn a_store_that_becomes_slower_or_faster_is_followed() {
-    let changes: [(Answered, f64); 2] = [
+    let changes: [(AnswerTime, f64); 2] = [
         (|now| now + if now < 2_000 { 20 } else { 60 }, CAPACITY / 3.0),
         (|now| now + if now < 2_000 { 60 } else { 20 }, CAPACITY),
     ];
@@ -308,8 +307,8 @@ fn one_plan_is_not_refused_for_another() {
     let others = join_all(beside.iter().map(|asked| world.ask(&quick, *asked)));
     let crowd = join_all(crowd.iter().map(|asked| world.ask(&busy, *asked)));
     let (crowd, others) = world.sim.block_on(futures_util::future::join(crowd, others));
-    assert!(crowd.contains(&Became::Refused));
-    assert!(others.iter().all(|became| *became == Became::InTime));
+    assert!(crowd.contains(&RequestOutcome::Refused));
+    assert!(others.iter().all(|became| *became == RequestOutcome::InTime));
 }
 
 #[test]

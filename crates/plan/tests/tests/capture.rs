@@ -11,7 +11,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::naive::{Asked, make, world, world::World};
+use crate::naive::{RandomRequest, make, world, world::World};
 
 /// `ANABRANCH_CAPTURE_SEEDS` asks for more.
 fn seeds() -> u64 {
@@ -97,7 +97,7 @@ fn captured_requests_answer_the_same_again() {
     for seed in 0..seeds() {
         let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
         let plan = random_plan(&sim, &mut rng);
-        let mut asked = Asked::new(&mut rng);
+        let mut asked = RandomRequest::new(&mut rng);
         asked.named = rng.percent(50);
         let request = asked.request(plan.engine());
         if rng.percent(50) {

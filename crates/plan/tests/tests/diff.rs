@@ -8,7 +8,7 @@ use anabranch_plan_inspect::capture::{Capture, DiffOptions, Differ, Difference, 
 use anabranch_testkit::{Rng, Sim};
 use serde_json::{Value, json};
 
-use crate::naive::{Asked, make, world, world::World};
+use crate::naive::{RandomRequest, make, world, world::World};
 
 fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
@@ -59,7 +59,7 @@ fn a_plan_is_like_itself() {
         let engine = engine(&sim, &mut rng);
         let text = make::plan(&mut rng);
         let plan = engine.compile(&text.to_string(), Path::new(".")).unwrap();
-        let request = Asked::new(&mut rng).request(&engine);
+        let request = RandomRequest::new(&mut rng).request(&engine);
         let Some(capture) = capture(&sim, &plan, request, &store) else { continue };
         let found = compare(None, &text, &[capture]);
         assert_eq!((found.captures.compared, found.captures.reasons.len()), (1, 0), "seed {seed}: {found:?}");

@@ -5,9 +5,9 @@ use anabranch_plan::op::{Effect, Ops};
 use expect_test::{Expect, expect};
 
 /// `out` names key 2001 and `mode` is `fast`, or nothing is known.
-struct Known(bool);
+struct KnownParams(bool);
 
-impl Gamma for Known {
+impl Gamma for KnownParams {
     fn key(&self, param: &str) -> Option<u32> {
         (self.0 && param == "out").then_some(2001)
     }
@@ -23,7 +23,7 @@ impl Gamma for Known {
 
 fn check(effect: Effect, expect: Expect) {
     let show = |eval: WritesEval| eval.to_json().to_string();
-    let (known, unknown) = (show(effect.eval(&Known(true))), show(effect.eval(&Known(false))));
+    let (known, unknown) = (show(effect.eval(&KnownParams(true))), show(effect.eval(&KnownParams(false))));
     expect.assert_eq(&format!("{}\nknown   {known}\nunknown {unknown}", effect.to_json()));
 }
 
@@ -133,7 +133,7 @@ fn switches() {
 #[test]
 fn no_op_writes_ids() {
     for op in Ops::builtin().iter() {
-        let eval = op.spec().writes.eval(&Known(false));
+        let eval = op.spec().writes.eval(&KnownParams(false));
         if let WritesEval::Exact(keys) | WritesEval::May(keys) = eval {
             assert!(!keys.contains(&1), "{}", op.spec().name);
         }

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
-use anabranch_plan::bounds::Budget;
 use anabranch_plan::source::{
-    Bound, Fault, Fetch, Keys, Memory, MemoryData, Pattern, Read, Redis, RedisConfig, Source,
+    Bound, Fault, Fetch, Keys, Memory, MemoryData, Pattern, Read, ReadContext, Redis, RedisConfig, Source,
 };
 use anabranch_plan::{Answer, Config, Engine, Error, Plan, Request, Scalar};
 use anabranch_rows::Key;
@@ -74,9 +73,9 @@ impl Source for Slow {
 struct SlowRead(Arc<dyn Bound>, Arc<()>);
 
 impl Bound for SlowRead {
-    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, context: ReadContext<'_>) -> Fetch {
         let trip = Arc::clone(&self.1);
-        match self.0.fetch(keys, budget) {
+        match self.0.fetch(keys, context) {
             Fetch::Ready(reply) => Fetch::Ready(reply),
             Fetch::Later(reply) => Fetch::Later(Box::pin(async move {
                 let _trip = trip;

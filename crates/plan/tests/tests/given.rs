@@ -49,12 +49,12 @@ static ROWS: LazyLock<Mutex<HashMap<i64, Rows>>> = LazyLock::new(Mutex::default)
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
     let (registries, _) = Registries::parse([("keys.toml", KEYS)], None).unwrap();
     let mut config = Config::new(registries, Vec::new());
-    config.ops.add(Given);
+    config.ops.add(GivenOp);
     config.ops.add(Only);
     Engine::load(config).unwrap()
 });
 
-struct Given;
+struct GivenOp;
 
 static GIVEN: Spec = Spec {
     name: "test::given",
@@ -67,7 +67,7 @@ static GIVEN: Spec = Spec {
     distinct: false,
 };
 
-impl Op for Given {
+impl Op for GivenOp {
     fn spec(&self) -> &Spec {
         &GIVEN
     }

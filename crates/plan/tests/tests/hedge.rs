@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
-use anabranch_plan::bounds::Budget;
 use anabranch_plan::source::{
-    Bound, Error, Fetch, Hedge, HedgeCounts, Keys, Memory, MemoryData, Pattern, Read, Source,
+    Bound, Error, Fetch, Hedge, HedgeCounts, Keys, Memory, MemoryData, Pattern, Read, ReadContext, Source,
 };
 use anabranch_plan::{Config, Engine, Plan, Project, Request, Setup};
 use anabranch_testkit::{Rng, Sim};
@@ -21,7 +20,7 @@ use crate::naive::world::registries;
 type Fate = Box<dyn Fn(u64) -> (Duration, bool) + Send + Sync>;
 
 /// A store that does as it is told.
-struct Told {
+struct ScriptedStore {
     memory: Memory,
     hedge: Hedge,
     stage: Arc<Stage>,
@@ -36,7 +35,7 @@ struct Stage {
 
 struct ToldRead(Arc<dyn Bound>, Arc<Stage>);
 
-impl Source for Told {
+impl Source for ScriptedStore {
     fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound> {
         Arc::new(ToldRead(self.memory.bind(pattern, read), Arc::clone(&self.stage)))
     }
@@ -47,12 +46,12 @@ impl Source for Told {
 }
 
 impl Bound for ToldRead {
-    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, context: ReadContext<'_>) -> Fetch {
         let Stage { clock, fate, trips, under_way } = &*self.1;
         let number = trips.fetch_add(1, Ordering::Relaxed);
         let (takes, well) = fate(number);
         let (done, trip) = (clock.sleep_until(clock.now() + takes), Arc::clone(under_way));
-        let Fetch::Ready(reply) = self.0.fetch(keys, budget) else { panic!("memory answers at once") };
+        let Fetch::Ready(reply) = self.0.fetch(keys, context) else { panic!("memory answers at once") };
         Fetch::Later(Box::pin(async move {
             done.await;
             drop(trip);
@@ -76,7 +75,7 @@ impl World {
         let memory = Memory::new("ep_0001", Arc::new(data), sim.clock());
         let (fate, under_way): (Fate, _) = (Box::new(fate), Arc::new(()));
         let stage = Arc::new(Stage { clock: sim.clock(), fate, trips: AtomicU64::new(0), under_way });
-        let told: Arc<dyn Source> = Arc::new(Told { memory, hedge, stage: Arc::clone(&stage) });
+        let told: Arc<dyn Source> = Arc::new(ScriptedStore { memory, hedge, stage: Arc::clone(&stage) });
         let config = Config::new(registries(), vec![Arc::clone(&told), told]);
         let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
         let text = json!({"schema_version": 1, "plan_name": "hedge", "outputs": ["read"], "nodes": [

@@ -9,10 +9,10 @@ use anabranch_plan_inspect::why::{Verdict, Why};
 use anabranch_testkit::{Rng, Sim};
 
 use crate::capture::random_plan;
-use crate::naive::Asked;
+use crate::naive::RandomRequest;
 
 /// How often each verdict came up, of whole and of degraded answers.
-type Told = BTreeMap<(&'static str, bool), u32>;
+type VerdictCounts = BTreeMap<(&'static str, bool), u32>;
 
 /// One of many requests, each time the same to the microsecond.
 struct Scene {
@@ -26,7 +26,7 @@ impl Scene {
     fn new(seed: u64) -> Scene {
         let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
         let plan = random_plan(&sim, &mut rng);
-        let request = Asked::new(&mut rng).request(plan.engine());
+        let request = RandomRequest::new(&mut rng).request(plan.engine());
         if rng.percent(50) {
             // What it reads may stand for what does not come the next time.
             let _ = sim.block_on(plan.run(request.clone()));
@@ -79,7 +79,7 @@ fn same(live: &Why, replayed: &Why) -> bool {
 #[test]
 fn why_of_a_capture_is_why_of_its_request() {
     let (store, replayer) = (Store::in_memory(StoreConfig::default()).unwrap(), Replayer::default());
-    let mut told = Told::new();
+    let mut told = VerdictCounts::new();
     for seed in 0..500 {
         let capture = block_on(Scene::new(seed).capture(&store));
         let mut rows: Vec<i64> = match capture.outcome.failure {

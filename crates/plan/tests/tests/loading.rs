@@ -20,9 +20,9 @@ fn memory() -> Arc<dyn Source> {
 }
 
 /// A source that takes no trips.
-struct Closed;
+struct ClosedSource;
 
-impl Source for Closed {
+impl Source for ClosedSource {
     fn bind(&self, _: &Pattern, _: &Read) -> Arc<dyn Bound> {
         unreachable!("no plan is compiled")
     }
@@ -37,7 +37,8 @@ fn configs_that_no_engine_can_work_with_are_refused() {
     let refused = |sources| Engine::load(Config::new(registries(), sources)).err().unwrap().to_string();
     expect!["sources: there are 0 sources for 1 endpoints (give one source per endpoint, in their order)"]
         .assert_eq(&refused(vec![]));
-    expect!["endpoint `shop`, max_inflight: must be at least 1"].assert_eq(&refused(vec![Arc::new(Closed)]));
+    expect!["endpoint `shop`, max_inflight: must be at least 1"]
+        .assert_eq(&refused(vec![Arc::new(ClosedSource)]));
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use anabranch_plan::bounds::Budget;
-use anabranch_plan::source::{Bound, Data, Fetch, Keys, MalformedValues, Pattern, Read, Reply, Source};
+use anabranch_plan::source::{
+    Bound, Data, Fetch, Keys, MalformedValues, Pattern, Read, ReadContext, Reply, Source,
+};
 use anabranch_plan::{Config, Engine, Registries, Request};
 use anabranch_rows::Column;
 use anabranch_testkit::Sim;
@@ -20,7 +21,7 @@ impl Source for MalformedSource {
 }
 
 impl Bound for MalformedSource {
-    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, _: ReadContext<'_>) -> Fetch {
         let values = (0..keys.len()).map(|row| (row != 1).then_some(row as f64));
         let malformed = MalformedValues {
             count: 1,

@@ -22,7 +22,7 @@ use futures_util::future::select;
 use serde_json::{Map, Value, json};
 
 use cell::{Cell, Row};
-use model::{Expected, Model};
+use model::{ExpectedAnswer, Model};
 use world::World;
 
 /// `ANABRANCH_PLAN_SEEDS` asks for more.
@@ -31,7 +31,7 @@ fn seeds() -> u64 {
 }
 
 /// A request: the user, the parameters by their number, and the candidates.
-pub(crate) struct Asked {
+pub(crate) struct RandomRequest {
     user: UserId,
     /// True if the caller gives the request a name.
     pub(crate) named: bool,
@@ -41,8 +41,8 @@ pub(crate) struct Asked {
     columnar: bool,
 }
 
-impl Asked {
-    pub(crate) fn new(rng: &mut Rng) -> Asked {
+impl RandomRequest {
+    pub(crate) fn new(rng: &mut Rng) -> RandomRequest {
         let mut params = BTreeMap::new();
         if rng.percent(60) {
             params.insert(1, Cell::Float(0.25 * rng.within(0..5) as f64));
@@ -58,7 +58,7 @@ impl Asked {
             false => UserId::from(rng.within(1..25) as i64),
         };
         let candidates = world::candidates(rng);
-        Asked { user, named: true, params, candidates, columnar: rng.percent(50) }
+        RandomRequest { user, named: true, params, candidates, columnar: rng.percent(50) }
     }
 
     /// The request, as a client writes it.
@@ -102,7 +102,7 @@ impl Asked {
 fn plans_answer_as_the_model_does() {
     for seed in 0..seeds() {
         let mut rng = Rng::new(seed);
-        let (world, plan, asked) = (World::new(&mut rng), make::plan(&mut rng), Asked::new(&mut rng));
+        let (world, plan, asked) = (World::new(&mut rng), make::plan(&mut rng), RandomRequest::new(&mut rng));
         let expected = Model::new(&world, &plan, &asked).answer();
         let mut first: Option<Option<Vec<u8>>> = None;
         for order in 0..2 {
@@ -114,7 +114,7 @@ fn plans_answer_as_the_model_does() {
     }
 }
 
-fn check(found: &Result<Answer, Error>, expected: &Expected, place: &str) {
+fn check(found: &Result<Answer, Error>, expected: &ExpectedAnswer, place: &str) {
     match found {
         Ok(answer) => {
             assert!(!expected.must_fail, "it ought to fail: {place}");
@@ -129,7 +129,7 @@ fn check(found: &Result<Answer, Error>, expected: &Expected, place: &str) {
 fn plans_that_are_given_up_leave_nothing_behind() {
     for seed in 0..seeds() / 4 {
         let mut rng = Rng::new(seed);
-        let (world, plan, asked) = (World::new(&mut rng), make::plan(&mut rng), Asked::new(&mut rng));
+        let (world, plan, asked) = (World::new(&mut rng), make::plan(&mut rng), RandomRequest::new(&mut rng));
         let expected = Model::new(&world, &plan, &asked).answer();
         let sim = Sim::new(seed);
         let compiled = compile(&world, &plan, &sim, &mut rng);
@@ -155,7 +155,7 @@ fn compile(world: &World, plan: &Value, sim: &Sim, rng: &mut Rng) -> Plan {
     })
 }
 
-fn answer(world: &World, plan: &Value, asked: &Asked, seed: u64) -> Result<Answer, Error> {
+fn answer(world: &World, plan: &Value, asked: &RandomRequest, seed: u64) -> Result<Answer, Error> {
     let (sim, mut rng) = (Sim::new(seed), Rng::new(seed));
     let plan = compile(world, plan, &sim, &mut rng);
     let threshold = [None, Some(Duration::ZERO), Some(Duration::from_micros(1))][rng.within(0..3) as usize];

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use crate::naive::world::registries;
 
 fn engine(delay: Duration) -> Engine {
-    engine_with(delay, Chained::default())
+    engine_with(delay, ChainedOp::default())
 }
 
-fn engine_with(delay: Duration, chained: Chained) -> Engine {
+fn engine_with(delay: Duration, chained: ChainedOp) -> Engine {
     let data = MemoryData::from_json("data", r#"{"lists": {"follow:1": [2, 3], "media:1": [4]}}"#).unwrap();
     let fault = Fault { delay, ..Fault::default() };
     let memory = Memory::new("ep_0001", Arc::new(data), Arc::new(SystemClock)).with_fault("media:", fault);
@@ -108,7 +108,7 @@ async fn a_busy_core_is_free_again_when_the_time_is_over() {
 
 /// An op that is busy for a while, in one go with those before and behind it.
 #[derive(Default)]
-struct Chained {
+struct ChainedOp {
     /// When each of them began.
     begun: Arc<Mutex<Vec<Instant>>>,
 }
@@ -124,7 +124,7 @@ static CHAINED: Spec = Spec {
     distinct: true,
 };
 
-impl Op for Chained {
+impl Op for ChainedOp {
     fn spec(&self) -> &Spec {
         &CHAINED
     }
@@ -149,7 +149,7 @@ impl Op for Chained {
 
 /// The node that is named when a chain is late, if its second node began long before that.
 async fn late_chain(timeout: u64) -> Option<Vec<String>> {
-    let chained = Chained::default();
+    let chained = ChainedOp::default();
     let begun = Arc::clone(&chained.begun);
     let nodes = json!([
         {"node_id": "source", "op": "test::fixed_source", "inputs": [], "params": {"row_count": 3}},

@@ -163,7 +163,7 @@ async fn a_late_reply_never_answers_a_later_question() {
     let reply = fetch(&bound, Keys::Ids(vec![1])).await;
     assert!(matches!(reply, Err(Error::Timeout { .. })), "{reply:?}");
     // Given up half-way.
-    let Fetch::Later(given_up) = bound.fetch(Keys::Ids(vec![3]), &unbounded()) else {
+    let Fetch::Later(given_up) = bound.fetch(Keys::Ids(vec![3]), (&unbounded()).into()) else {
         panic!("it takes a trip")
     };
     let soon = clock().sleep_until(clock().now() + Duration::from_millis(5));

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use serde_json::json;
 
 use crate::capture::random_plan;
-use crate::naive::{Asked, make, world, world::World};
+use crate::naive::{RandomRequest, make, world, world::World};
 
 fn store() -> Store {
     Store::in_memory(StoreConfig::default()).unwrap()
@@ -247,7 +247,7 @@ fn masked_random_requests_answer_the_same_again() {
         let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
         let sampler = sampler(&engine, sampling.unwrap());
         let plan = engine.compile(&text.to_string(), Path::new(".")).unwrap();
-        let asked = Asked::new(&mut rng);
+        let asked = RandomRequest::new(&mut rng);
         let request = asked.request(&engine);
         let _ = sim.block_on(sampler.run(&plan, request, &RunOptions::default()));
         block_on(sampler.flush());
@@ -274,7 +274,7 @@ fn masking_what_nobody_reads_changes_nothing() {
         let sampling = every(&store).masking(&["bonus".to_owned()], &[], &world::registries()).unwrap();
         let plan = random_plan(&sim, &mut rng);
         let sampler = sampler(plan.engine(), sampling);
-        let request = Asked::new(&mut rng).request(plan.engine());
+        let request = RandomRequest::new(&mut rng).request(plan.engine());
         let _ = sim.block_on(sampler.run(&plan, request.clone(), &RunOptions::default()));
         sim.settle();
         block_on(sampler.flush());
@@ -320,7 +320,7 @@ fn masked_texts_are_in_no_part_of_random_captures() {
             every(&store).masking(&names(&["country", "title"]), &names(&["pattern"]), &world::registries());
         let plan = random_plan(&sim, &mut rng);
         let sampler = sampler(plan.engine(), masked.unwrap());
-        let request = Asked::new(&mut rng).request(plan.engine());
+        let request = RandomRequest::new(&mut rng).request(plan.engine());
         for _ in 0..2 {
             let _ = sim.block_on(sampler.run(&plan, request.clone(), &RunOptions::default()));
             sim.settle();

@@ -83,7 +83,7 @@ pub(crate) fn unbounded() -> Arc<Budget> {
 }
 
 pub(crate) async fn fetch(bound: &Arc<dyn Bound>, keys: Keys) -> Result<Reply, Error> {
-    match bound.fetch(keys, &unbounded()) {
+    match bound.fetch(keys, (&unbounded()).into()) {
         Fetch::Ready(reply) => reply,
         Fetch::Later(reply) => reply.await,
     }

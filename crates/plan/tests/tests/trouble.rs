@@ -10,7 +10,7 @@ use std::time::Duration;
 use anabranch_plan::{Error, Request, RunOptions};
 use anabranch_testkit::{Rng, Sim};
 
-use model::Expected;
+use model::CaseOutcome;
 use world::{Case, Trouble};
 
 const SEEDS: u64 = 150;
@@ -35,7 +35,7 @@ fn check(case: &Case, trouble: &[(usize, Trouble)], seed: u64) -> bool {
     assert_eq!((left.tasks, left.jobs), (0, 0), "{}", context());
     assert!(took <= case.deadline, "{took:?}: {}", context());
     match (answer, expected) {
-        (Ok(answer), Expected::Answer { at, ledger }) => {
+        (Ok(answer), CaseOutcome::Answer { at, ledger }) => {
             let mut told: Vec<_> = answer
                 .ledger
                 .iter()
@@ -48,10 +48,10 @@ fn check(case: &Case, trouble: &[(usize, Trouble)], seed: u64) -> bool {
             assert_eq!(told, ledger, "{}", context());
             assert_eq!(took, at, "{}", context());
         }
-        (Err(Error::Node { node, .. }), Expected::Failed { at, node: expected }) => {
+        (Err(Error::Node { node, .. }), CaseOutcome::Failed { at, node: expected }) => {
             assert_eq!((node, took), (expected, at), "{}", context());
         }
-        (Err(Error::Deadline { late }), Expected::Late { nodes }) => {
+        (Err(Error::Deadline { late }), CaseOutcome::Late { nodes }) => {
             let mut late: Vec<String> =
                 late.iter().map(|name| name.split(' ').next().unwrap().to_owned()).collect();
             late.sort();
@@ -75,7 +75,7 @@ impl Tally {
             self.checked += 1;
             let expected = model::expect(case, trouble);
             let degraded =
-                |it: &Expected| matches!(it, Expected::Answer { ledger, .. } if !ledger.is_empty());
+                |it: &CaseOutcome| matches!(it, CaseOutcome::Answer { ledger, .. } if !ledger.is_empty());
             self.degraded += u32::from(expected.as_ref().is_some_and(degraded));
         }
     }

@@ -1,4 +1,4 @@
-//! Whether functions are known and take what recipes give them, before anything is computed.
+//! Checks that functions exist and accept the inputs and parameters of the recipes, before anything is computed.
 
 use anabranch_document::Notes;
 
@@ -8,7 +8,7 @@ use crate::executor::UnknownFunction;
 use crate::function::{Fault, Function};
 use crate::registry::{Functions, check_call};
 
-/// Notes calls that cannot come to anything.
+/// Reports calls that would certainly fail.
 pub(super) fn calls(
     entries: &[Entry],
     functions: &Functions,
@@ -33,12 +33,12 @@ pub(super) fn calls(
 fn call(call: &Call, function: &dyn Function, notes: &mut Notes<'_>) {
     let signature = function.signature();
     let (mut left, mut inputs) = (params(call), call.inputs.len());
-    // Each round notes one problem and takes it away.
+    // Each round reports one problem and removes its cause.
     loop {
         match check_call(function, inputs, &left) {
             Err(Fault::Param { name, problem }) => {
                 let given = call.params.iter().find(|(key, _)| key.name == name);
-                // What seems to be missing may be what was noted already.
+                // A missing parameter may be one that was reported and left out before.
                 if given.is_none() && !call.whole {
                     return;
                 }
@@ -50,7 +50,7 @@ fn call(call: &Call, function: &dyn Function, notes: &mut Notes<'_>) {
                 if left.remove(&name).is_none() {
                     return;
                 }
-                // A parameter that is needed and wrong would be missing next.
+                // Without this return, the removed parameter would be reported as missing next.
                 if signature.params.iter().any(|param| param.is_needed() && param.name == name) {
                     return;
                 }

@@ -1,4 +1,4 @@
-//! Recipe files: blobs and recipes that read each other by name, in TOML or YAML, put at once.
+//! Recipe files: blobs and recipes that refer to each other by name, in TOML or YAML, added together.
 //!
 //! ```
 //! # use anabranch_recipe::{FileFormat, Functions, RecipeFile, UnknownFunction};
@@ -28,12 +28,12 @@ use anabranch_document::{Format, Limits, Notes, Table, Tree};
 use anabranch_text::{Problem, Problems, size};
 use bytes::Bytes;
 
-use crate::executor::{Draft, Ref, UnknownFunction};
+use crate::executor::{Draft, DraftInput, UnknownFunction};
 use crate::recipe::{FunctionId, Params};
 use crate::registry::Functions;
 use anabranch_content::Address;
 
-/// What a recipe file is written in.
+/// The format of a recipe file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
     /// TOML.
@@ -43,7 +43,7 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// What the name of a file says: `.toml`, `.yaml` or `.yml`.
+    /// The format for a file name extension: `.toml`, `.yaml` or `.yml`.
     pub fn of(path: &Path) -> Option<FileFormat> {
         match path.extension()?.to_str()? {
             "toml" => Some(FileFormat::Toml),
@@ -53,39 +53,39 @@ impl FileFormat {
     }
 }
 
-/// A recipe file, checked.
+/// A checked recipe file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecipeFile {
-    /// The blobs, as they are declared.
+    /// The blobs, in the order of declaration.
     pub blobs: Vec<FileBlob>,
-    /// The recipes, each behind those it reads.
+    /// The recipes, each after those that it reads.
     pub recipes: Vec<FileRecipe>,
 }
 
 /// A blob of a recipe file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileBlob {
-    /// What it is called in the file.
+    /// Its name in the file.
     pub name: String,
     /// Its bytes.
     pub bytes: FileBytes,
-    /// The named reference that it should get.
+    /// The named reference to set to its address.
     pub reference: Option<String>,
 }
 
-/// Where a blob's bytes are.
+/// The location of a blob's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileBytes {
     /// In the recipe file.
     Here(Bytes),
-    /// In a file of their own.
+    /// In a separate file.
     At(PathBuf),
-    /// In the files of a folder: the entry is the folder.
+    /// In the files of a folder. The entry becomes that folder.
     Folder(PathBuf),
 }
 
-/// Whether a recipe file may name files outside of its folder. A file from a stranger could name secrets, which would
-/// then be stored on a server.
+/// Whether a recipe file may name files outside its folder. An untrusted recipe file could name secret files, which
+/// would then be stored on a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilesOutside {
     /// It is an error.
@@ -97,38 +97,38 @@ pub enum FilesOutside {
 /// A recipe of a recipe file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileRecipe {
-    /// What it is called in the file.
+    /// Its name in the file.
     pub name: String,
     /// Its function.
     pub function: FunctionId,
-    /// What it reads, in order.
+    /// Its inputs, in order.
     pub inputs: Vec<FileInput>,
     /// Its parameters.
     pub params: Params,
-    /// The named reference that it should get.
+    /// The named reference to set to its address.
     pub reference: Option<String>,
 }
 
-/// What a recipe of a recipe file reads.
+/// An input of a recipe in a recipe file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileInput {
-    /// The blob of the file at that place.
+    /// The blob at this index in the file.
     Blob(usize),
-    /// A file or a folder inside of the blob at that place, which is a folder.
+    /// A file or a folder inside the blob at this index, which is a folder.
     Inside(usize, String),
-    /// The recipe of the file at that place.
+    /// The recipe at this index in the file.
     Recipe(usize),
-    /// What a named reference means when the file is put.
+    /// The address of a named reference at the time when the file is added.
     Reference(String),
     /// A blob or a recipe by address.
     Address(Address),
 }
 
-/// The most bytes of a recipe file; large bytes belong into files that it names.
+/// The maximum size of a recipe file in bytes. Larger data belongs in separate files.
 const FILE_MOST: u64 = 64 << 20;
 
 impl RecipeFile {
-    /// Reads and checks a recipe file. Files that it names are relative to its folder.
+    /// Reads and checks a recipe file. The files that it names are relative to its folder.
     pub fn read(
         path: &Path,
         functions: &Functions,
@@ -150,8 +150,8 @@ impl RecipeFile {
         Self::parse_in(&read::Folder { path: folder, outside }, &name, &text, format, &(functions, unknown))
     }
 
-    /// Checks the text of a recipe file, whose name is for messages. Files that it names are relative to the current
-    /// folder, and in it or below.
+    /// Checks the text of a recipe file. The name is used in messages. The files that it names are relative to the
+    /// current folder, and must be in it or below.
     pub fn parse(
         name: &str,
         text: &str,
@@ -177,7 +177,7 @@ impl RecipeFile {
         notes.none_or(file)
     }
 
-    /// Names of references that the file's recipes read.
+    /// The named references that the recipes of the file read.
     pub fn references(&self) -> impl Iterator<Item = &str> {
         self.recipes.iter().flat_map(|recipe| &recipe.inputs).filter_map(|input| match input {
             FileInput::Reference(name) => Some(name.as_str()),
@@ -185,7 +185,7 @@ impl RecipeFile {
         })
     }
 
-    /// Paths inside of folders that the file's recipes read, each with the place of its blob.
+    /// The paths inside folders that the recipes of the file read, each with the index of its blob.
     pub fn insides(&self) -> impl Iterator<Item = (usize, &str)> {
         self.recipes.iter().flat_map(|recipe| &recipe.inputs).filter_map(|input| match input {
             FileInput::Inside(place, path) => Some((*place, path.as_str())),
@@ -193,8 +193,7 @@ impl RecipeFile {
         })
     }
 
-    /// The recipes to be added, once the blobs have addresses and it is known what references mean and what is inside
-    /// of folders.
+    /// The recipes to add, given the addresses of the blobs, of the references, and of the paths inside folders.
     ///
     /// # Panics
     /// If a blob, a reference or a path is missing.
@@ -205,11 +204,11 @@ impl RecipeFile {
         insides: &BTreeMap<(usize, String), Address>,
     ) -> Vec<Draft> {
         let input = |input: &FileInput| match input {
-            FileInput::Blob(place) => Ref::Address(blobs[*place]),
-            FileInput::Inside(place, path) => Ref::Address(insides[&(*place, path.clone())]),
-            FileInput::Recipe(place) => Ref::Earlier(*place),
-            FileInput::Reference(name) => Ref::Address(references[name]),
-            FileInput::Address(address) => Ref::Address(*address),
+            FileInput::Blob(place) => DraftInput::Address(blobs[*place]),
+            FileInput::Inside(place, path) => DraftInput::Address(insides[&(*place, path.clone())]),
+            FileInput::Recipe(place) => DraftInput::Earlier(*place),
+            FileInput::Reference(name) => DraftInput::Address(references[name]),
+            FileInput::Address(address) => DraftInput::Address(*address),
         };
         let draft = |recipe: &FileRecipe| Draft {
             function: recipe.function.clone(),
@@ -220,7 +219,7 @@ impl RecipeFile {
     }
 }
 
-/// The table that the file is.
+/// Parses the file as a table.
 fn table(format: FileFormat, notes: &mut Notes<'_>) -> Table {
     let format = match format {
         FileFormat::Toml => Format::Toml,

@@ -1,4 +1,4 @@
-//! From names to places: who reads whom, and each recipe behind those it reads.
+//! Resolves names to entries, and sorts recipes so that each comes after those it reads.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::read::{Call, Entry, Input, What};
 use super::{FileBlob, FileBytes, FileInput, FileRecipe, RecipeFile};
 use crate::recipe::Params;
 
-/// The file with its names looked up; what is wrong with them is noted.
+/// The file with all names resolved. Problems are reported in `notes`.
 pub(super) fn linked(entries: &[Entry], notes: &mut Notes<'_>) -> RecipeFile {
     let places = places(entries, notes);
     let reads: Vec<Vec<usize>> = entries.iter().map(|entry| reads(entry, entries, &places, notes)).collect();
@@ -29,7 +29,7 @@ pub(super) fn linked(entries: &[Entry], notes: &mut Notes<'_>) -> RecipeFile {
     sorted(entries, &places, order)
 }
 
-/// Where each name stands.
+/// The index of each name.
 fn places(entries: &[Entry], notes: &mut Notes<'_>) -> HashMap<String, usize> {
     let mut places = HashMap::with_capacity(entries.len());
     for (place, entry) in entries.iter().enumerate() {
@@ -41,7 +41,7 @@ fn places(entries: &[Entry], notes: &mut Notes<'_>) -> HashMap<String, usize> {
     places
 }
 
-/// The entries that an entry reads.
+/// The indexes of the entries that an entry reads.
 fn reads(
     entry: &Entry,
     entries: &[Entry],
@@ -78,7 +78,7 @@ fn reads(
     reads
 }
 
-/// Where a name stands, and the path if it is one inside of the entry: `name:path/inside`. A whole name comes first.
+/// The index of a name, and the path for `name:path/inside`. A complete name takes precedence over a path.
 fn place_of<'a>(name: &'a str, places: &HashMap<String, usize>) -> Option<(usize, Option<&'a str>)> {
     if let Some(place) = places.get(name) {
         return Some((*place, None));
@@ -87,7 +87,7 @@ fn place_of<'a>(name: &'a str, places: &HashMap<String, usize>) -> Option<(usize
     colons.find_map(|(at, _)| places.get(&name[..at]).map(|place| (*place, Some(&name[at + 1..]))))
 }
 
-/// Notes references that two entries would set.
+/// Reports references that two entries would set.
 fn references(entries: &[Entry], notes: &mut Notes<'_>) {
     let mut set: HashMap<&str, &str> = HashMap::new();
     for entry in entries {
@@ -101,7 +101,7 @@ fn references(entries: &[Entry], notes: &mut Notes<'_>) {
 
 fn sorted(entries: &[Entry], places: &HashMap<String, usize>, order: Vec<usize>) -> RecipeFile {
     let mut file = RecipeFile::default();
-    // Where an entry ends up among the blobs or the recipes.
+    // The index of each entry among the blobs or the recipes of the result.
     let mut ends_at = vec![0; entries.len()];
     for place in order {
         let Entry { key, what, reference } = &entries[place];
@@ -134,7 +134,7 @@ fn sorted(entries: &[Entry], places: &HashMap<String, usize>, order: Vec<usize>)
     file
 }
 
-/// A call's parameters.
+/// The parameters of a call.
 pub(super) fn params(call: &Call) -> Params {
     call.params.iter().map(|(key, value)| (key.name.clone(), value.clone())).collect()
 }

@@ -1,4 +1,4 @@
-//! From a tree to entries: fields, types and values are right after this, names are not looked up yet.
+//! Converts a parsed tree to entries. Fields, types and values are checked here; names are resolved later.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 use super::{FileBytes, FilesOutside};
 use crate::recipe::FunctionId;
 
-/// A blob or a recipe, as it is declared.
+/// A blob or a recipe, as declared.
 pub(super) struct Entry {
     pub key: Key,
     pub what: What,
@@ -22,14 +22,14 @@ pub(super) enum What {
     Recipe(Call),
 }
 
-/// What a recipe calls; what was noted as wrong is left out.
+/// The function and parameters of a recipe. Parts that were reported as wrong are left out.
 pub(super) struct Call {
     pub function: Option<(Span, FunctionId)>,
-    /// Where the inputs are listed, or the recipe is if they are not.
+    /// The position of the list of inputs, or of the recipe if there is no list.
     pub at: Span,
     pub inputs: Vec<(Span, Input)>,
     pub params: Vec<(Key, Value)>,
-    /// All inputs and parameters could be read.
+    /// Whether all inputs and parameters could be read.
     pub whole: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Folder<'a> {
 }
 
 impl Folder<'_> {
-    /// A file or a folder to read; if it cannot be read, why and what to do about it.
+    /// The path of a file or a folder to read. The error is the problem and a hint.
     fn find(&self, name: &str, kind: Kind) -> Result<PathBuf, (String, &'static str)> {
         let path = self.path.join(name);
         let relative = "files are relative to the recipe file";
@@ -67,7 +67,7 @@ impl Folder<'_> {
         Ok(path)
     }
 
-    /// Whether a file is in the folder or below, by whatever links.
+    /// Whether a file is in the folder or below, after links are followed.
     fn has(&self, file: &Path) -> bool {
         let folder = if self.path == Path::new("") { Path::new(".") } else { self.path };
         match (file.canonicalize(), folder.canonicalize()) {
@@ -77,7 +77,7 @@ impl Folder<'_> {
     }
 }
 
-/// What a path should lead to.
+/// The expected kind of a path's target.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     File,
@@ -93,10 +93,10 @@ impl Kind {
     }
 }
 
-/// The fields that a blob's bytes can be in.
+/// The fields that can hold a blob's bytes.
 const WAYS: [&str; 5] = ["text", "file", "folder", "base64", "hex"];
 
-/// How an input begins that is a named reference of the store.
+/// The prefix of an input that is a named reference of the store.
 const REFERENCE: &str = "ref:";
 
 /// The blobs and recipes of a file.
@@ -114,7 +114,7 @@ pub(super) fn entries(table: Table, folder: &Folder<'_>, notes: &mut Notes<'_>) 
         let Some(named) = as_table(node, &key.name, "entries by name", notes) else { continue };
         for (key, node) in named {
             check_name(&key, notes);
-            // What is noted as wrong stays as a name that others may read.
+            // An invalid entry keeps its name, because others may read it.
             let fields = as_table(node, &key.name, "a table of fields", notes).unwrap_or_default();
             let (what, reference) = match is_blob {
                 true => blob(&key, fields, folder, notes),
@@ -182,7 +182,7 @@ fn bytes(how: &str, text: &str, at: &Span, folder: &Folder<'_>, notes: &mut Note
     }
 }
 
-/// Bytes that are written as text; spaces and line breaks do not count.
+/// Decodes bytes from hex or base64. White space is ignored.
 fn decoded(how: &str, text: &str, at: &Span, notes: &mut Notes<'_>) -> Option<Bytes> {
     let dense: String = text.split_ascii_whitespace().collect();
     let encoding = if how == "hex" { &HEXLOWER_PERMISSIVE } else { &BASE64 };
@@ -271,7 +271,7 @@ fn params(node: Node, call: &mut Call, notes: &mut Notes<'_>) {
     }
 }
 
-/// A parameter. How deep lists and tables can be in each other is the parser's bound.
+/// Converts a parameter. The parser limits the nesting of lists and tables.
 fn value(node: Node, notes: &mut Notes<'_>) -> Option<Value> {
     Some(match node.value {
         Tree::Bool(truth) => Value::Bool(truth),
@@ -296,7 +296,7 @@ fn value(node: Node, notes: &mut Notes<'_>) -> Option<Value> {
     })
 }
 
-/// `{ base64 = "..." }` and `{ hex = "..." }` are bytes.
+/// Converts `{ base64 = "..." }` or `{ hex = "..." }` to bytes.
 fn as_bytes(mut table: Table, notes: &mut Notes<'_>) -> Result<Option<Bytes>, Table> {
     let is_bytes = matches!(&table[..], [(key, Node { value: Tree::Text(_), .. })]
         if ["base64", "hex"].contains(&key.name.as_str()));
@@ -311,7 +311,7 @@ fn as_bytes(mut table: Table, notes: &mut Notes<'_>) -> Result<Option<Bytes>, Ta
     }
 }
 
-/// `ref = true` is the entry's own name, `ref = "other"` another one.
+/// Converts a `ref` field: `ref = true` stands for the entry's own name, `ref = "other"` for another name.
 fn as_reference(key: &Key, node: Node, notes: &mut Notes<'_>) -> Option<String> {
     match node.value {
         Tree::Bool(true) => Some(key.name.clone()),

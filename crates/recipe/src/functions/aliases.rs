@@ -1,8 +1,8 @@
-//! Deriva's streaming functions, `streaming_NAME/1.0`: other names of the functions here.
+//! Deriva's streaming functions, `streaming_NAME/1.0`, as aliases of the functions in this crate.
 //!
-//! Deriva's work chunk by chunk, so that most of their answers depend on where a value happens to be cut. An alias answers
-//! what the function here answers for the whole value. For values of one chunk (64 KiB) that is Deriva's answer, unless
-//! the row says otherwise.
+//! Deriva's streaming functions work chunk by chunk, so most of their outputs depend on how a value is split into
+//! chunks. An alias returns the output of its function for the whole value. For values of one chunk (64 KiB) this
+//! equals Deriva's output, unless the row's `unlike` field says otherwise.
 
 use std::sync::Arc;
 
@@ -12,22 +12,23 @@ use crate::recipe::{FunctionId, Params};
 use crate::registry::Functions;
 use crate::signature::Signature;
 
-/// A row of the table.
+/// One alias.
 #[derive(Clone, Copy)]
 struct Row {
     /// The name behind `streaming_`.
     name: &'static str,
-    /// The function that it is.
+    /// The id of the function that the alias calls.
     function: &'static str,
-    /// Names of parameters: the alias's, and the function's.
+    /// Renamed parameters: the alias's name, then the function's name.
     renamed: &'static [(&'static str, &'static str)],
-    /// Defaults of the alias, by the function's names.
+    /// Default values that the alias sets, by the function's parameter names.
     defaults: &'static [(&'static str, &'static str)],
-    /// Values that mean something else in Deriva: the parameter, the value, and the way out.
+    /// Values with another meaning in Deriva, which are refused: the parameter, the value, and the suggested
+    /// alternative.
     refused: &'static [(&'static str, &'static str, &'static str)],
-    /// It takes other parameters, and ignores them.
+    /// Whether the alias accepts and ignores parameters that the function does not have.
     ignores: bool,
-    /// Where Deriva's answer is another one.
+    /// The difference from Deriva's output; empty if there is none.
     unlike: &'static str,
 }
 
@@ -35,7 +36,7 @@ const fn row(name: &'static str, function: &'static str, unlike: &'static str) -
     Row { name, function, renamed: &[], defaults: &[], refused: &[], ignores: false, unlike }
 }
 
-/// A function that passes its input on, whatever it does with time and chunks.
+/// A function that returns its input unchanged. In Deriva such a function only affects timing or chunk sizes.
 const fn passing(name: &'static str) -> Row {
     Row { ignores: true, ..row(name, "identity/1.0.0", TIMING) }
 }
@@ -135,7 +136,7 @@ const ROWS: [Row; 71] = [
 
 const INTERLEAVED: &str = "Blocks have 65536 bytes unless said; Deriva takes its chunks as they are.";
 
-/// Bitwise functions with Deriva's defaults.
+/// Bitwise and byte-swap functions, with Deriva's defaults.
 const BITWISE: [Row; 4] = [
     Row { defaults: &[("mask", "255")], ..row("bitwise_and", "bitwise_and/1.0.0", WHOLE) },
     Row { defaults: &[("mask", "0")], ..row("bitwise_or", "bitwise_or/1.0.0", WHOLE) },
@@ -143,7 +144,7 @@ const BITWISE: [Row; 4] = [
     Row { defaults: &[("word_size", "2")], ..row("byte_swap", "byte_swap/1.0.0", CHUNKED) },
 ];
 
-/// Deriva's streaming functions that are not here, and why: the names behind `streaming_`.
+/// Deriva's streaming functions that have no alias, by reason. The names omit the prefix `streaming_`.
 #[cfg(test)]
 pub(super) const NOT_HERE: [(&str, &[&str]); 4] = [
     (
@@ -194,7 +195,7 @@ pub(super) fn add(functions: &mut Functions) {
 }
 
 impl Row {
-    /// The alias's name of a parameter.
+    /// The alias's name for one of the function's parameters.
     fn name_of<'a>(&self, param: &'a str) -> &'a str {
         self.renamed.iter().find(|(_, name)| *name == param).map_or(param, |(alias, _)| alias)
     }

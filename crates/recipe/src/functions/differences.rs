@@ -1,5 +1,5 @@
-//! Where the answer of a function differs from that of Deriva's function with the same id. Differences of functions that
-//! follow Deriva on purpose are with the functions themselves.
+//! Differences between a function and the Deriva function with the same id. Functions that follow Deriva on purpose
+//! describe their differences in their own signatures.
 
 use crate::signature::Signature;
 
@@ -50,7 +50,7 @@ const DIFFERENCES: [(&str, &str); 22] = [
     ("zstd_compress/1.0.0", "Levels above 19 have a window of 8 MiB, so the bytes may be others."),
 ];
 
-/// Adds the difference of a function, if there is one in the table.
+/// Adds the function's entry from the table to its signature, if there is one.
 pub(super) fn note(signature: &mut Signature) {
     let id = signature.id.to_string();
     if let Some((_, difference)) = DIFFERENCES.iter().find(|(known, _)| *known == id) {

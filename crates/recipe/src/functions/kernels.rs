@@ -1,4 +1,4 @@
-//! The kernels that most functions are: change chunks in place, sum them up, pass them on.
+//! Kernels shared by most functions: change chunks in place, compute a summary, or pass chunks on.
 
 use bytes::{Bytes, BytesMut};
 
@@ -8,7 +8,7 @@ use crate::recipe::FunctionId;
 use crate::registry::Functions;
 use crate::signature::Signature;
 
-/// The signature of a function of one input that streams; `id` is `name/version`.
+/// The signature of a streaming function with one input; `id` is `name/version`.
 pub(super) fn signature(id: &'static str, about: &'static str) -> Signature {
     let (name, version) = id.split_once('/').expect("the ids in this crate are `name/version`");
     let mut signature = Signature::new(FunctionId::new(name, version), about);
@@ -16,13 +16,13 @@ pub(super) fn signature(id: &'static str, about: &'static str) -> Signature {
     signature
 }
 
-/// How a call of a function begins: its parameters are read here.
+/// Begins a call of a function and reads its parameters.
 pub(super) type Begin = fn(&Call<'_>) -> Result<Box<dyn Kernel>, Fault>;
 
-/// A function that is a signature and how it begins.
-pub(super) struct Streamed(pub(super) Signature, pub(super) Begin);
+/// A function defined by a signature and the start of its calls.
+pub(super) struct StreamingFunction(pub(super) Signature, pub(super) Begin);
 
-impl Function for Streamed {
+impl Function for StreamingFunction {
     fn signature(&self) -> &Signature {
         &self.0
     }
@@ -32,21 +32,21 @@ impl Function for Streamed {
     }
 }
 
-/// Adds functions that are a signature and how they begin.
+/// Adds functions, each defined by a signature and the start of its calls.
 pub(super) fn add_streamed<const COUNT: usize>(functions: &mut Functions, rows: [(Signature, Begin); COUNT]) {
     rows.into_iter().for_each(|(signature, begin)| {
-        functions.add(Streamed(signature, begin));
+        functions.add(StreamingFunction(signature, begin));
     });
 }
 
-/// The kernel that changes chunks in place.
+/// A kernel that changes chunks in place.
 pub(super) fn changed(change: impl FnMut(&mut [u8]) + Send + 'static) -> Box<dyn Kernel> {
-    Box::new(Changed(change))
+    Box::new(InPlaceKernel(change))
 }
 
-struct Changed<F>(F);
+struct InPlaceKernel<F>(F);
 
-impl<F: FnMut(&mut [u8]) + Send> Kernel for Changed<F> {
+impl<F: FnMut(&mut [u8]) + Send> Kernel for InPlaceKernel<F> {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         let mut own = chunk.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
         (self.0)(&mut own);
@@ -55,22 +55,22 @@ impl<F: FnMut(&mut [u8]) + Send> Kernel for Changed<F> {
     }
 }
 
-/// The kernel that looks at all chunks, then gives what it made of them.
+/// A kernel that reads all chunks, then writes its result.
 pub(super) fn summed<S: Send + 'static>(
     state: S,
     see: impl FnMut(&mut S, &[u8]) + Send + 'static,
     give: impl FnMut(&mut S, &mut Out) -> Result<(), Fault> + Send + 'static,
 ) -> Box<dyn Kernel> {
-    Box::new(Summed { state, see, give })
+    Box::new(SummaryKernel { state, see, give })
 }
 
-struct Summed<S, See, Give> {
+struct SummaryKernel<S, See, Give> {
     state: S,
     see: See,
     give: Give,
 }
 
-impl<S, See, Give> Kernel for Summed<S, See, Give>
+impl<S, See, Give> Kernel for SummaryKernel<S, See, Give>
 where
     S: Send,
     See: FnMut(&mut S, &[u8]) + Send,
@@ -86,22 +86,22 @@ where
     }
 }
 
-/// The kernel that passes its input on and looks at it, then judges it, or adds something.
+/// A kernel that passes its input on while reading it, and at the end may fail or write more output.
 pub(super) fn passed<S: Send + 'static>(
     state: S,
     see: impl FnMut(&mut S, &[u8]) -> Result<(), Fault> + Send + 'static,
     judge: impl FnMut(&mut S, &mut Out) -> Result<(), Fault> + Send + 'static,
 ) -> Box<dyn Kernel> {
-    Box::new(Passed { state, see, judge })
+    Box::new(PassThroughKernel { state, see, judge })
 }
 
-struct Passed<S, See, Judge> {
+struct PassThroughKernel<S, See, Judge> {
     state: S,
     see: See,
     judge: Judge,
 }
 
-impl<S, See, Judge> Kernel for Passed<S, See, Judge>
+impl<S, See, Judge> Kernel for PassThroughKernel<S, See, Judge>
 where
     S: Send,
     See: FnMut(&mut S, &[u8]) -> Result<(), Fault> + Send,

@@ -1,4 +1,4 @@
-//! The functions that come with this crate, one module per family.
+//! The functions built into this crate, one module per family.
 
 mod differences;
 mod kernels;

@@ -1,4 +1,4 @@
-//! The bounds of outputs that may be many times their input.
+//! Bounds on outputs that may be many times larger than their input.
 
 use std::io;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::function::{Fault, Kernel, Open, Out};
 use crate::param::ParamKind;
 use crate::signature::Signature;
 
-/// The most bytes of an output, if the recipe does not say.
+/// The default maximum size of an output in bytes.
 const MOST_BYTES: i64 = 1 << 30;
 
 impl Signature {
-    /// The same with the parameter `max_bytes`.
+    /// Adds the parameter `max_bytes`.
     pub(super) fn bounds_output(self) -> Signature {
         self.may("max_bytes", ParamKind::NUMBER, MOST_BYTES, ABOUT)
     }
 
-    /// The same for a function that holds its output in memory.
+    /// Adds the parameter `max_bytes` for a function that holds its output in memory.
     pub(super) fn bounds_held_output(self) -> Signature {
         self.may("max_bytes", ParamKind::int(0, MOST_BYTES as i128), MOST_BYTES, ABOUT)
     }
@@ -34,24 +34,24 @@ impl Arguments<'_> {
         self.number("max_bytes")
     }
 
-    /// The same, of a function that holds its output in memory.
+    /// The parameter `max_bytes` of a function that holds its output in memory.
     pub(super) fn max_bytes_held(&self) -> Result<Most, Fault> {
         self.max_bytes().map(Most)
     }
 }
 
-/// A kernel that gives at most so many bytes in all: for one whose output can be many times its input.
+/// A kernel that fails once its output exceeds `most` bytes, for outputs that can be many times larger than the input.
 pub(super) fn capped(kernel: Box<dyn Kernel>, most: u64) -> Box<dyn Kernel> {
-    Box::new(Capped { kernel, given: 0, most })
+    Box::new(CappedKernel { kernel, given: 0, most })
 }
 
-struct Capped {
+struct CappedKernel {
     kernel: Box<dyn Kernel>,
     given: u64,
     most: u64,
 }
 
-impl Capped {
+impl CappedKernel {
     fn count(
         &mut self,
         out: &mut Out,
@@ -67,7 +67,7 @@ impl Capped {
     }
 }
 
-impl Kernel for Capped {
+impl Kernel for CappedKernel {
     fn wants(&self, open: &Open<'_>) -> Option<usize> {
         self.kernel.wants(open)
     }
@@ -89,15 +89,15 @@ impl Kernel for Capped {
     }
 }
 
-/// The most bytes of an output that is held in memory.
+/// The maximum size of an output held in memory, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Most(pub(super) u64);
 
 impl Most {
-    /// No bound besides the memory of the call.
+    /// No bound except the memory of the call.
     pub(super) const ANY: Most = Most(u64::MAX);
 
-    /// Whether an output may have so many bytes.
+    /// Fails if an output of `len` bytes would be too large.
     pub(super) fn allows(self, len: usize) -> Result<(), Fault> {
         match len as u64 > self.0 {
             true => Err(Fault::TooLarge { what: "the output", most: self.0 }),
@@ -106,26 +106,26 @@ impl Most {
     }
 }
 
-/// An output that is held in memory: bounded, its memory claimed as it grows.
+/// A bounded output held in memory. Its memory is claimed as it grows.
 pub(super) struct Output {
     bytes: Vec<u8>,
     most: Most,
     budget: Arc<CallBudget>,
-    /// The fault of a write that a serializer asked for.
+    /// The fault of a failed write by a serializer.
     fault: Option<Fault>,
-    /// Bytes since the last look at the budget's time.
+    /// Bytes written since the budget was last checked.
     unchecked: usize,
 }
 
 impl Output {
-    /// Bytes between two looks at the budget's time.
+    /// Bytes written between two checks of the budget.
     const BETWEEN_CHECKS: usize = 64 << 10;
 
     pub(super) fn new(most: Most, budget: &Arc<CallBudget>) -> Output {
         Output { bytes: Vec::new(), most, budget: Arc::clone(budget), fault: None, unchecked: 0 }
     }
 
-    /// Makes room for this many bytes more.
+    /// Makes room for `more` further bytes.
     pub(super) fn reserve(&mut self, more: usize) -> Result<(), Fault> {
         let (len, capacity) = (self.bytes.len().saturating_add(more), self.bytes.capacity());
         self.most.allows(len)?;
@@ -153,7 +153,7 @@ impl Output {
         self.bytes.is_empty()
     }
 
-    /// The fault for which a serializer stopped.
+    /// The fault that stopped a serializer.
     pub(super) fn fault(&mut self) -> Fault {
         self.fault.take().expect("a write failed")
     }
@@ -163,7 +163,7 @@ impl Output {
     }
 }
 
-/// For serializers: the fault of a failed write is in [`Output::fault`].
+/// Lets serializers write. The fault of a failed write is in [`Output::fault`].
 impl io::Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match Output::write(self, bytes) {

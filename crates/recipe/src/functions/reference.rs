@@ -1,4 +1,4 @@
-//! The tables of `docs/functions.md` are what the code says. `UPDATE_EXPECT=1` writes them anew.
+//! Checks that the tables in `docs/functions.md` match the code. `UPDATE_EXPECT=1` rewrites them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::NOT_HERE;
 use crate::registry::Functions;
 use crate::signature::Signature;
 
-/// Everything up to here is written by hand.
+/// Separates the text written by hand from the generated tables below it.
 const MARK: &str = "<!-- from here on, the code writes this page -->\n";
 
 #[test]
@@ -63,7 +63,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// Each of Deriva's hundred streaming functions is here, or is listed with the reason.
+/// Each of Deriva's hundred streaming functions either has an alias here or is listed with the reason why it has none.
 #[test]
 fn all_streaming_functions_of_deriva_are_accounted_for() {
     let functions = Functions::builtin();

@@ -1,4 +1,4 @@
-//! Long work asks its budget in between, so that it can be stopped.
+//! Long-running functions check their budget, so that they can be stopped.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::function::Fault;
 use crate::recipe::Params;
 use crate::registry::Functions;
 
-/// A clock that goes on by a millisecond whenever it is read.
-struct Counted(Instant, AtomicU32);
+/// A clock that advances by one millisecond per reading.
+struct SteppingClock(Instant, AtomicU32);
 
-impl Clock for Counted {
+impl Clock for SteppingClock {
     fn now(&self) -> Instant {
         self.0 + Duration::from_millis(self.1.fetch_add(1, Ordering::Relaxed).into())
     }
@@ -28,7 +28,7 @@ impl Clock for Counted {
     }
 }
 
-/// Calls a function within so many looks at its budget.
+/// Checks that a function is stopped after `looks` checks of its budget, and succeeds without a limit.
 #[track_caller]
 fn check(id: &str, inputs: &[&str], params: &[(&str, &str)], looks: u64) {
     let functions = Functions::builtin();
@@ -36,7 +36,7 @@ fn check(id: &str, inputs: &[&str], params: &[(&str, &str)], looks: u64) {
     let inputs: Vec<Vec<Bytes>> = inputs.iter().map(|input| vec![(*input).to_owned().into()]).collect();
     let value = |(name, text): &(&str, &str)| ((*name).to_owned(), Value::Text((*text).to_owned()));
     let params: Params = params.iter().map(value).collect();
-    let clock = Arc::new(Counted(SystemClock.now(), AtomicU32::new(0)));
+    let clock = Arc::new(SteppingClock(SystemClock.now(), AtomicU32::new(0)));
     let time = Duration::from_millis(looks);
     let budget = Arc::new(CallBudget::new(u64::MAX, Arc::default(), Some((time, clock))));
     let stopped = call_within(function, &inputs, &params, &budget, drop);
@@ -44,10 +44,10 @@ fn check(id: &str, inputs: &[&str], params: &[(&str, &str)], looks: u64) {
     assert!(call(function, &inputs, &params).is_ok(), "{id}");
 }
 
-/// X7, H5: each of these ran to its end, however long that took.
+/// Each of these functions checks its budget during long work.
 #[test]
 fn long_work_can_be_stopped() {
-    // The driver itself looks once per chunk and input; these need more.
+    // The driver itself checks the budget once per chunk and input. The limits below are higher.
     let lines: String = (0..200_000_u32).map(|at| format!("{:x}\n", at.wrapping_mul(0x9e37_79b9))).collect();
     check("sort/1.0.0", &[&lines], &[], 20);
     let binary: String = (0..200_000_u32).map(|at| if at % 3 == 0 { '1' } else { '0' }).collect();
@@ -63,7 +63,7 @@ fn long_work_can_be_stopped() {
     check("diff/2.0.0", &[&old, &new], &[], 20);
 }
 
-/// The search by steps finds what the search in one go finds.
+/// A search in steps finds the same matches as a single search.
 #[test]
 fn matches_by_steps_are_those_of_one_search() {
     let text = "über 12 ab 345 ẞx\n".repeat(20_000);
@@ -78,7 +78,7 @@ fn matches_by_steps_are_those_of_one_search() {
         ("(?-u:\\b)ab(?-u:\\b)", "word"),
         ("nowhere", ""),
     ] {
-        // A pattern with many states makes the search go by steps.
+        // A pattern with many states forces the search to run in steps.
         let long = format!("{pattern}|{}", "\u{1}[0-9]{300}".repeat(3));
         let given = |pattern: &str| {
             let functions = Functions::builtin();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anabranch_recipe::{Address, Executor, FunctionId, Functions, Recipe, Theirs, UnknownFunction};
+use anabranch_recipe::{Address, DerivaRecipe, Executor, FunctionId, Functions, Recipe, UnknownFunction};
 use futures_util::StreamExt;
 
 /// Recipes per run; large enough that files and folders of an empty store do not count.
@@ -53,7 +53,7 @@ async fn a_recipe_of_deriva_takes_few_bytes() {
         let Recipe { function, inputs, .. } = recipe(number);
         let params = [("from", format!("word {number}")), ("to", "another".to_owned())];
         let params = params.map(|(name, text)| (name.to_owned(), text)).into();
-        executor.deriva().put_recipe(&Theirs { function, inputs, params }).await.unwrap();
+        executor.deriva().put_recipe(&DerivaRecipe { function, inputs, params }).await.unwrap();
     })
     .await;
 }

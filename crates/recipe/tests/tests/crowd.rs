@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anabranch_content::{Collect, DryRun};
-use anabranch_recipe::{Address, Event, Executor, Heard, Invalidate, Listener, Reach, UnknownFunction};
+use anabranch_recipe::{Address, Event, Executor, Invalidate, Listener, Notice, Reach, UnknownFunction};
 use anabranch_testkit::Rng;
 use bytes::Bytes;
 use futures_util::future::{Either, join, join_all, select};
@@ -109,10 +109,10 @@ async fn meddler(executor: &Executor, menu: &Menu, mut rng: Rng, rounds: usize) 
 async fn listen(mut listener: Listener, lives: &mut HashMap<Address, usize>) {
     while let Some(heard) = listener.next().await {
         match heard {
-            Heard::Event(Event::Computed { address, .. }) => *lives.entry(address).or_default() += 1,
-            Heard::Event(_) => {}
+            Notice::Event(Event::Computed { address, .. }) => *lives.entry(address).or_default() += 1,
+            Notice::Event(_) => {}
             // On a machine too busy to listen, the count is too low.
-            Heard::Lost(_) => {}
+            Notice::Lost(_) => {}
         }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anabranch_content::Store;
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Address, Config, Draft, Error, Executor, FunctionId, Get, Invalidate, Params, Reach, Recipe, Ref, Source,
-    UnknownFunction,
+    Address, Config, Draft, DraftInput, Error, Executor, FunctionId, Get, Invalidate, Params, Reach, Recipe,
+    Source, UnknownFunction,
 };
 use futures_util::future::{Either, join_all, select};
 
@@ -19,7 +19,7 @@ async fn chain(executor: &Executor, leaf: Address, depth: usize) -> Address {
     let function = FunctionId::new("identity", "1.0.0");
     let draft = |place: usize| Draft {
         function: function.clone(),
-        inputs: vec![if place == 0 { Ref::Address(leaf) } else { Ref::Earlier(place - 1) }],
+        inputs: vec![if place == 0 { DraftInput::Address(leaf) } else { DraftInput::Earlier(place - 1) }],
         params: Params::new(),
     };
     let drafts: Vec<Draft> = (0..depth).map(draft).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anabranch_content::Collect;
 use anabranch_recipe::{
-    Address, Error, Executor, FunctionId, Functions, Get, Invalidate, Reach, Recipe, Source, Theirs,
+    Address, DerivaRecipe, Error, Executor, FunctionId, Functions, Get, Invalidate, Reach, Recipe, Source,
     UnknownFunction,
 };
 
@@ -13,9 +13,9 @@ fn executor() -> Executor {
     Executor::in_memory(Functions::builtin()).unwrap()
 }
 
-fn theirs(function: &str, inputs: &[Address]) -> Theirs {
+fn theirs(function: &str, inputs: &[Address]) -> DerivaRecipe {
     let (inputs, params) = (inputs.to_vec(), BTreeMap::new());
-    Theirs { function: FunctionId::new(function, "1.0.0"), inputs, params }
+    DerivaRecipe { function: FunctionId::new(function, "1.0.0"), inputs, params }
 }
 
 async fn get(executor: &Executor, theirs: &Address) -> Result<String, Error> {
@@ -44,9 +44,9 @@ fn an_address_is_the_hash_of_derivas_encoding() {
     bytes.extend(b"5");
     assert_eq!(recipe.encode(), bytes);
     assert_eq!(recipe.address(), Address::of(&bytes));
-    assert_eq!(Theirs::decode(&bytes), Some(recipe));
+    assert_eq!(DerivaRecipe::decode(&bytes), Some(recipe));
     bytes.pop();
-    assert_eq!(Theirs::decode(&bytes), None);
+    assert_eq!(DerivaRecipe::decode(&bytes), None);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -26,6 +27,52 @@ async fn begin_and_leave(executor: &Executor, address: Address, world: &World) {
     })
     .await;
     world.wait_for(1);
+}
+
+/// X11, D5: a value that is computed on a full disk is answered from memory.
+#[tokio::test]
+async fn a_small_value_is_answered_though_the_disk_is_full() {
+    let disk = anabranch_testkit::CrashDisk::new(7);
+    let store = Store::open_on(Arc::new(disk.clone()), Config::default()).unwrap();
+    let engine = Engine::new(&anabranch_engine::Config::default()).unwrap();
+    let executor = Executor::new(store, Functions::builtin(), engine, anabranch_recipe::Config::default());
+    let data = leaf(&executor, "a few bytes").await;
+    let upper = recipe(&executor, "uppercase", &[data]).await;
+    let above = recipe(&executor, "reverse", &[upper]).await;
+    disk.set_capacity(disk.files().iter().map(|(_, len)| len).sum());
+    let mut filler = 0..1_000_000;
+    let full = loop {
+        let bytes = format!("{:?}", filler.next().expect("the disk is never full"));
+        if let Err(full) = executor.put(bytes).await {
+            break full;
+        }
+    };
+    assert!(matches!(&full, Error::Store(error) if error.is_disk_full()), "{full:?}");
+    for _ in 0..2 {
+        assert_eq!(get(&executor, above).await.unwrap(), "SETYB WEF A");
+    }
+    disk.set_capacity(u64::MAX);
+    executor.put("room").await.unwrap();
+    assert_eq!(get(&executor, above).await.unwrap(), "SETYB WEF A");
+}
+
+/// L10: no caller should repeat a call that fails for good.
+#[test]
+fn errors_say_if_the_same_call_may_succeed_later() {
+    use anabranch_content::Error as StoreError;
+    let address = Address::of(b"");
+    let for_good = [
+        StoreError::Corrupt { address, what: String::new() },
+        StoreError::Format { found: String::new() },
+        StoreError::Name { name: String::new() },
+        StoreError::Missing { address },
+    ];
+    for error in for_good {
+        assert!(!Error::Store(error.clone()).is_passing(), "{error:?}");
+    }
+    for error in [StoreError::Quota { used: 1, quota: 1 }, StoreError::Closed] {
+        assert!(Error::Store(error.clone()).is_passing(), "{error:?}");
+    }
 }
 
 #[tokio::test]
@@ -319,7 +366,7 @@ async fn slow_readers_keep_nobody_from_computing() {
 /// Wants its first input for ever.
 struct Greedy(Signature);
 
-struct Wanting;
+struct GreedyKernel;
 
 impl Function for Greedy {
     fn signature(&self) -> &Signature {
@@ -327,11 +374,11 @@ impl Function for Greedy {
     }
 
     fn begin(&self, _: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-        Ok(Box::new(Wanting))
+        Ok(Box::new(GreedyKernel))
     }
 }
 
-impl Kernel for Wanting {
+impl Kernel for GreedyKernel {
     fn wants(&self, _: &Open<'_>) -> Option<usize> {
         Some(0)
     }

@@ -2,7 +2,7 @@
 
 use anabranch_content::{Collect, Value};
 use anabranch_recipe::{
-    Address, Event, Executor, Folder, FolderEntry, Functions, Get, Heard, Recipe, UnknownFunction,
+    Address, Event, Executor, Folder, FolderEntry, Functions, Get, Notice, Recipe, UnknownFunction,
 };
 use expect_test::expect;
 
@@ -129,12 +129,12 @@ async fn a_long_call_tells_its_progress() {
     let mut told = Vec::new();
     loop {
         match heard.next().await.unwrap() {
-            Heard::Event(Event::Progress { address: of, read, total, steps, .. }) => {
+            Notice::Event(Event::Progress { address: of, read, total, steps, .. }) => {
                 assert_eq!((of, total), (address, 48 << 20));
                 assert!(read <= total && steps > 0);
                 told.push(read);
             }
-            Heard::Event(Event::Computed { .. }) => break,
+            Notice::Event(Event::Computed { .. }) => break,
             _ => {}
         }
     }

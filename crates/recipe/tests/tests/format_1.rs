@@ -22,27 +22,27 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anabranch_recipe::{Address, Executor, FunctionId, Functions, Get, Recipe, Theirs};
+use anabranch_recipe::{Address, DerivaRecipe, Executor, FunctionId, Functions, Get, Recipe};
 
 const LEAF: &str = "leaf, ";
 const WAITED_FOR: &str = "the blob that `waiting` reads";
 
-fn theirs(function: &str, inputs: &[Address], params: &[(&str, &str)]) -> Theirs {
+fn theirs(function: &str, inputs: &[Address], params: &[(&str, &str)]) -> DerivaRecipe {
     let params: BTreeMap<_, _> =
         params.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-    Theirs { function: FunctionId::new(function, "1.0.0"), inputs: inputs.to_vec(), params }
+    DerivaRecipe { function: FunctionId::new(function, "1.0.0"), inputs: inputs.to_vec(), params }
 }
 
 /// The recipes of the fixtures.
 struct Recipes {
     leaf: Address,
-    below: Theirs,
-    middle: Theirs,
-    top: Theirs,
-    late: Theirs,
-    early: Theirs,
-    waiting: Theirs,
-    late_pinned: Theirs,
+    below: DerivaRecipe,
+    middle: DerivaRecipe,
+    top: DerivaRecipe,
+    late: DerivaRecipe,
+    early: DerivaRecipe,
+    waiting: DerivaRecipe,
+    late_pinned: DerivaRecipe,
     native: Recipe,
 }
 
@@ -61,7 +61,7 @@ impl Recipes {
     }
 
     /// Deriva's addresses, and what must come of them.
-    fn values(&self) -> [(&'static str, &Theirs, &'static str); 6] {
+    fn values(&self) -> [(&'static str, &DerivaRecipe, &'static str); 6] {
         [
             ("top", &self.top, "leaf, leaf, "),
             ("middle", &self.middle, "leaf, "),
@@ -84,19 +84,19 @@ async fn close(executor: Executor) {
 }
 
 /// A copy of a fixture, removed when dropped.
-struct Copied(PathBuf);
+struct FixtureCopy(PathBuf);
 
-impl Copied {
-    fn of(fixture: &str, test: &str) -> Copied {
+impl FixtureCopy {
+    fn of(fixture: &str, test: &str) -> FixtureCopy {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
         let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{fixture}-{test}"));
         let _ = fs::remove_dir_all(&to);
         copy(&from, &to);
-        Copied(to)
+        FixtureCopy(to)
     }
 }
 
-impl Drop for Copied {
+impl Drop for FixtureCopy {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -185,7 +185,7 @@ async fn check_changes(executor: &Executor) {
 }
 
 async fn check_fixture(fixture: &str) {
-    let folder = Copied::of(fixture, "all");
+    let folder = FixtureCopy::of(fixture, "all");
     let executor = open(&folder.0).await;
     check(&executor).await;
     check_names(&executor).await;
@@ -218,8 +218,8 @@ async fn a_crashed_store_of_format_1_is_mended_when_it_is_opened() {
 #[tokio::test]
 async fn mending_may_be_cut_short() {
     for fixture in ["format-1", "format-1-crashed"] {
-        let folder = Copied::of(fixture, "cut");
-        let again = Copied::of(fixture, "cut-again");
+        let folder = FixtureCopy::of(fixture, "cut");
+        let again = FixtureCopy::of(fixture, "cut-again");
         let executor = open(&folder.0).await;
         fs::remove_dir_all(&again.0).unwrap();
         copy(&folder.0, &again.0);

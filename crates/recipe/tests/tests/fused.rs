@@ -2,16 +2,24 @@
 
 use anabranch_content::Store;
 use anabranch_engine::Engine;
-use anabranch_recipe::{Address, Config, Executor, Functions, Recipe, Source, UnknownFunction};
+use anabranch_recipe::{
+    Address, BeginCost, Call, Config, Executor, Fault, Function, FunctionId, Functions, Kernel, Open, Out,
+    Recipe, Signature, Source, UnknownFunction,
+};
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::world::{get, leaf, recipe, recipe_of, source};
+use crate::world::{World, get, leaf, recipe, recipe_of, source};
 
 fn executor(fuse_from: u64) -> Executor {
+    executor_of(Functions::builtin(), fuse_from)
+}
+
+fn executor_of(functions: Functions, fuse_from: u64) -> Executor {
     let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
-    let engine = Engine::new(&anabranch_engine::Config::default()).unwrap();
-    Executor::new(store, Functions::builtin(), engine, Config { fuse_from, ..Config::default() })
+    let engine = anabranch_engine::Config { batch_threads: 2, ..anabranch_engine::Config::default() };
+    let engine = Engine::new(&engine).unwrap();
+    Executor::new(store, functions, engine, Config { fuse_from, ..Config::default() })
 }
 
 fn patterned(len: usize) -> Bytes {
@@ -53,6 +61,80 @@ async fn what_others_read_as_well_is_kept() {
     recipe(&executor, "md5", &[shared]).await;
     assert_eq!(source(&executor, one).await, Source::Computed(2));
     assert!(is_remembered(&executor, shared).await);
+}
+
+/// Streams its input through, once the gate is open; counts its calls.
+struct GatedStream(Signature, World);
+
+impl Function for GatedStream {
+    fn signature(&self) -> &Signature {
+        &self.0
+    }
+
+    fn begin(&self, _: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
+        self.1.calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        self.1.pass();
+        Ok(Box::new(Through))
+    }
+}
+
+struct Through;
+
+impl Kernel for Through {
+    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+        open.first()
+    }
+
+    fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
+        out.push(chunk);
+        Ok(())
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// M7: a value inside of a row that another get computes at this moment is shared. A row that is under way keeps no value
+/// between its functions, so a get of such a value that comes later computes it.
+#[test]
+fn a_value_between_fused_functions_is_shared_with_an_earlier_get() {
+    for (inner_first, calls) in [(true, 1), (false, 2)] {
+        let world = World::default();
+        let mut functions = world.functions();
+        let signature = Signature::new(FunctionId::new("gated_stream", "1"), "Streams its input through.");
+        let signature = Signature { begin: BeginCost::Compiles, ..signature.nanos_per_kib(1) };
+        functions.add(GatedStream(signature, world.clone()));
+        let executor = executor_of(functions, 1);
+        let (second, third) = block_on(async {
+            let data = leaf(&executor, patterned(1 << 20)).await;
+            let first = recipe(&executor, "gated_stream/1", &[data]).await;
+            let second = recipe(&executor, "bitwise_not", &[first]).await;
+            (second, recipe(&executor, "hex_encode", &[second]).await)
+        });
+        let order = if inner_first { [second, third] } else { [third, second] };
+        let mut events = executor.listen();
+        let mut lengths = std::thread::scope(|scope| {
+            let [one, other] = order.map(|address| {
+                let executor = &executor;
+                move || block_on(get(executor, address)).unwrap().len()
+            });
+            let one = scope.spawn(one);
+            world.wait_for(1);
+            let other = scope.spawn(other);
+            if inner_first {
+                block_on(async { while executor.status().gets < 2 && events.next().await.is_some() {} });
+            } else {
+                world.wait_for(2);
+            }
+            world.open();
+            [one.join().unwrap(), other.join().unwrap()]
+        });
+        lengths.sort_unstable();
+        assert_eq!(lengths, [1 << 20, 2 << 20]);
+        assert!(block_on(is_remembered(&executor, second)));
+        assert_eq!(world.calls(), calls, "the get of the inner value came first: {inner_first}");
+    }
 }
 
 /// In Deriva, a value that a streaming graph reads twice is a panic.

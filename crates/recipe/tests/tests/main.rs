@@ -26,4 +26,5 @@ mod room;
 mod seed;
 mod template;
 mod text;
+mod trace;
 mod world;

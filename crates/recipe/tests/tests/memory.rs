@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crate::kit::texts;
 
 /// Counts the bytes that the current thread holds. C libraries have an allocator of their own, and are not counted.
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
@@ -29,7 +29,7 @@ fn count(bytes: isize) {
 }
 
 // SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
         // SAFETY: the caller's promise.
@@ -58,7 +58,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// The result of a call, and the most bytes that it held.
 fn measured<T>(call: impl FnOnce() -> T) -> (T, u64) {

@@ -79,7 +79,7 @@ fn repeated_as_often_as_asked_and_not_without_bound() {
             "repeat/1.0.0",
             &[b"ab"],
             &[("count", "18446744073709551615")],
-            "! the output would have more than 1073741824 bytes",
+            "! the output would have more than 1 GiB",
         ),
     ]);
 }

@@ -1,7 +1,11 @@
 //! What the seed document asks of materialising, case by case.
 
-use anabranch_content::{Address, Admission, Cache, CacheSettings, Verified};
-use anabranch_recipe::{Error, Source};
+use std::sync::Arc;
+
+use anabranch_content::{Address, Admission, Cache, CacheSettings, Store, VerifiedBytes};
+use anabranch_engine::Engine;
+use anabranch_recipe::{Config, Error, Executor, Functions, Get, Source};
+use anabranch_testkit::CrashDisk;
 use futures_util::future::join_all;
 
 use crate::world::{World, get, leaf, recipe, source};
@@ -22,6 +26,27 @@ async fn what_is_remembered_is_not_computed() {
     assert_eq!(source(&executor, counted).await, Source::Computed(1));
     assert_eq!(source(&executor, counted).await, Source::Memo);
     assert_eq!(world.calls(), 1);
+}
+
+/// D9: a large identity is the blob that it reads, and no second copy is written.
+#[tokio::test]
+async fn a_large_identity_is_not_copied() {
+    let disk = CrashDisk::new(9);
+    let store = Store::open_on(Arc::new(disk.clone()), anabranch_content::Config::default()).unwrap();
+    let engine = Engine::new(&anabranch_engine::Config::default()).unwrap();
+    let executor = Executor::new(store, Functions::builtin(), engine, Config::default());
+    let data = leaf(&executor, vec![7; 3 << 20]).await;
+    let once = recipe(&executor, "identity", &[data]).await;
+    let twice = recipe(&executor, "streaming_identity/1.0", &[once]).await;
+    let written = || disk.call_log().iter().filter(|call| call.contains("incoming/")).count();
+    let before = written();
+    for same in [once, twice] {
+        let got = executor.get(&same, &Get::default()).await.unwrap();
+        assert_eq!((got.output, got.size, got.source), (data, 3 << 20, Source::Computed(1)));
+    }
+    assert_eq!(written(), before);
+    assert_eq!(get(&executor, twice).await.unwrap(), vec![7; 3 << 20]);
+    assert_eq!(source(&executor, once).await, Source::Memo);
 }
 
 #[tokio::test]
@@ -139,7 +164,7 @@ fn a_hundred_threads_use_one_cache() {
             let cache = &cache;
             scope.spawn(move || {
                 let address = Address::of(text(number).as_bytes());
-                let value = Verified::check(address, text(number).into()).unwrap();
+                let value = VerifiedBytes::check(address, text(number).into()).unwrap();
                 assert!(!matches!(cache.admit(value, 1_000_000), Admission::Refused(_)));
             });
             scope.spawn(move || {
@@ -160,7 +185,7 @@ fn hits_are_counted_as_they_are() {
     let addresses: Vec<Address> = (0..5u8)
         .map(|number| {
             let address = Address::of(&[number]);
-            cache.admit(Verified::check(address, vec![number].into()).unwrap(), 1_000_000);
+            cache.admit(VerifiedBytes::check(address, vec![number].into()).unwrap(), 1_000_000);
             address
         })
         .collect();

@@ -372,9 +372,9 @@ fn bounds_of_what_goes_in_and_out() {
         "! the output would have more than 9999 bytes"
     );
     let large = "x".repeat((16 << 20) + 1);
-    assert_eq!(render("", &[&large], &[]), "! the inputs of a template would have more than 16777216 bytes");
+    assert_eq!(render("", &[&large], &[]), "! the inputs of a template would have more than 16 MiB");
     let values = ("values", Value::Map(Params::from([("v".to_owned(), text(&large))])));
-    assert_eq!(render("", &[], &[values]), "! `values` would have more than 16777216 bytes");
+    assert_eq!(render("", &[], &[values]), "! `values` would have more than 16 MiB");
     assert_eq!(
         render("", &[], &[("fuel", Value::Int(100_000_001))]),
         "! parameter `fuel`: 100000001 is not a whole number, 1 to 100000000"

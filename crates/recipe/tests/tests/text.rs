@@ -317,7 +317,7 @@ fn a_line_is_bounded_and_what_is_given_at_once_too() {
     let functions = Functions::builtin();
     let chunks: Vec<Bytes> = (0..65).map(|_| vec![b'a'; 256 << 10].into()).collect();
     let given_long = given(&functions, "grep/1.0.0", &[chunks], &texts(&[("pattern", "b")]));
-    assert_eq!(shown(&given_long), "! a line would have more than 16777216 bytes");
+    assert_eq!(shown(&given_long), "! a line would have more than 16 MiB");
 
     let function = functions.get(&"line_prefix/1.0.0".parse().unwrap()).unwrap();
     let prefix = "p".repeat(100 << 10);
@@ -348,7 +348,7 @@ fn output_is_bounded() {
     assert_eq!(short("line_prefix/1.0.0", &[b"xx\ny"], &few), "! the output would have more than 9 bytes");
     let again = [("pattern", "(?s)(.*)"), ("replacement", &*"$1".repeat(1 << 20))];
     let large = "x".repeat(1 << 20);
-    let most_held = "! the output would have more than 1073741824 bytes";
+    let most_held = "! the output would have more than 1 GiB";
     assert_eq!(short("regex_replace/1.0.0", &[large.as_bytes()], &again), most_held);
     assert_eq!(short("redact/1.0.0", &[large.as_bytes()], &[("patterns", "z*"), bound]), most);
     let redacted = |pattern: &str, count| {

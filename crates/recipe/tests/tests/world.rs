@@ -52,7 +52,8 @@ impl World {
         Executor::in_memory(self.functions()).unwrap()
     }
 
-    fn pass(&self) {
+    /// Waits at the gate.
+    pub(crate) fn pass(&self) {
         let (gate, changed) = &*self.gate;
         let mut state = gate.lock().unwrap();
         state.waiting += 1;

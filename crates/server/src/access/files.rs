@@ -1,4 +1,4 @@
-//! The files of tokens: one with the local token in clear, one with the hashes of all others.
+//! The token files: one with the local token in plain text, one with the hashes of all other tokens.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -12,7 +12,7 @@ use tracing::warn;
 
 use super::{Denial, Scope, Token};
 
-/// What can be wrong with the files of tokens.
+/// Errors of the token files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,14 +21,14 @@ pub enum Error {
     File {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
     /// Other users can read a secret.
     #[error(
         "{}: other users can read the token (mode {mode:03o}); run `chmod 600 {}`, and remove the file for a new token \
-         if somebody may have seen it",
+         if another user may have seen it",
         file.display(), file.display()
     )]
     Readable {
@@ -37,50 +37,50 @@ pub enum Error {
         /// Its permissions.
         mode: u32,
     },
-    /// A file is not what it should be.
+    /// A file has malformed content.
     #[error("{}: {problem}", file.display())]
     Content {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// There is a token of this name, or none.
+    /// A name is taken, unknown or malformed.
     #[error("{problem}")]
     Name {
-        /// What is wrong, and the way out.
+        /// The problem, and how to fix it.
         problem: String,
     },
 }
 
-/// A token that is not the local one, as the file of tokens keeps it.
+/// A token other than the local one, as stored in the token file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRecord {
     /// Its name, which logs and limits use.
     pub name: Arc<str>,
-    /// What it allows.
+    /// The scope.
     pub scope: Scope,
     /// The hash of the secret.
     hash: blake3::Hash,
-    /// When it was made.
+    /// The time of its creation.
     pub created: SystemTime,
-    /// When it ends.
+    /// The time of its expiry.
     pub expires: Option<SystemTime>,
 }
 
-/// The name of the token in clear.
+/// The name of the local token.
 const LOCAL: &str = "local";
 
 /// The largest file that is read.
 const BYTES_MOST: u64 = 1 << 20;
 
-/// The most tokens.
+/// The maximum number of tokens.
 const TOKENS_MOST: usize = 1000;
 
 /// The longest name of a token.
 const NAME_MOST: usize = 64;
 
-/// How often the file of tokens is looked at, so that it is soon known that a token was revoked.
+/// The interval at which the token file is checked, so that a revoked token soon stops working.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The tokens of a server: the local one and those of a file, which may change while the server runs.
@@ -94,13 +94,13 @@ pub struct TokenFiles {
 
 #[derive(Debug)]
 struct KnownTokens {
-    /// Nothing if the file cannot be read.
+    /// `None` if the file cannot be read.
     records: Option<Arc<[TokenRecord]>>,
     version: Option<FileVersion>,
     looked: SystemTime,
 }
 
-/// Changes whenever a file is replaced.
+/// The identity of a file's content. It changes whenever the file is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileVersion {
     inode: u64,
@@ -109,10 +109,10 @@ struct FileVersion {
 }
 
 impl TokenFiles {
-    /// Reads the local token, which is made if there is none, and the others, which there need not be.
+    /// Reads the local token, creating it if its file does not exist, and the other tokens, whose file is optional.
     ///
     /// # Errors
-    /// If a file cannot be read or written, others can read the local token, or a file is not what it should be.
+    /// If a file cannot be read or written, other users can read the local token, or a file has malformed content.
     pub fn open(local: &Path, others: &Path) -> Result<TokenFiles, Error> {
         let known = KnownTokens::read(others)?;
         let local = local_token(local)?;
@@ -120,12 +120,12 @@ impl TokenFiles {
         Ok(TokenFiles { local, local_hash, others: others.to_owned(), known: Mutex::new(known) })
     }
 
-    /// The token in clear.
+    /// The local token.
     pub fn local(&self) -> &Token {
         &self.local
     }
 
-    /// The token that a client shows. The time this takes does not depend on the secrets.
+    /// Finds the token that a client sent. The time this takes does not depend on the secrets.
     pub(super) fn find(&self, shown: &Token) -> Result<FoundToken, Denial> {
         let hash = shown.hash();
         let mut found = None;
@@ -142,7 +142,7 @@ impl TokenFiles {
         found.ok_or(if records.is_some() { Denial::Unknown } else { Denial::Unreadable })
     }
 
-    /// The others, read again if their file has changed; nothing if it cannot be read, which the log says.
+    /// The other tokens, read again if their file has changed. `None` if it cannot be read, which is logged.
     fn records(&self) -> Option<Arc<[TokenRecord]>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let now = super::wall_clock();
@@ -169,7 +169,7 @@ impl TokenFiles {
     }
 }
 
-/// A token that a client showed.
+/// A token that a client sent, and its scope.
 pub(super) struct FoundToken {
     pub(super) name: Arc<str>,
     pub(super) scope: Scope,
@@ -192,14 +192,14 @@ impl FileVersion {
 
 impl KnownTokens {
     fn read(file: &Path) -> Result<KnownTokens, Error> {
-        // Before the file is read: if it changes in between, it is read once more.
+        // The version is taken before the file is read. If the file changes in between, it is read once more.
         let version = FileVersion::of(file)?;
         let records = Some(TokenRecord::list(file)?.into());
         Ok(KnownTokens { records, version, looked: super::wall_clock() })
     }
 }
 
-/// The token of a file, which is made with a new one if there is none.
+/// Reads the token of a file, or creates the file with a new token if it does not exist.
 fn local_token(file: &Path) -> Result<Token, Error> {
     let failed = |cause| Error::File { file: file.to_owned(), cause };
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
@@ -220,7 +220,7 @@ impl Token {
     /// Reads a token from a file that only its owner may read.
     ///
     /// # Errors
-    /// If the file cannot be read, others can read it, or it does not hold a token.
+    /// If the file cannot be read, other users can read it, or it does not hold a token.
     pub fn of_file(file: &Path) -> Result<Token, Error> {
         let opened = File::open(file).map_err(|cause| Error::File { file: file.to_owned(), cause })?;
         let mode = opened.metadata().map_err(|cause| Error::File { file: file.to_owned(), cause })?.mode();
@@ -272,7 +272,7 @@ impl TokenRecord {
     /// The tokens of a file; none if there is no file.
     ///
     /// # Errors
-    /// If the file cannot be read or is not what it should be.
+    /// If the file cannot be read or has malformed content.
     pub fn list(file: &Path) -> Result<Vec<TokenRecord>, Error> {
         let opened = match File::open(file) {
             Ok(opened) => opened,
@@ -293,10 +293,10 @@ impl TokenRecord {
         written.tokens.iter().map(read).collect()
     }
 
-    /// Adds a token to a file, and tells its secret, which is not kept.
+    /// Adds a token to a file and returns its secret, which is not stored.
     ///
     /// # Errors
-    /// If the name is taken or is not a name, or the file cannot be read or written.
+    /// If the name is taken or malformed, or the file cannot be read or written.
     pub fn add(file: &Path, name: &str, scope: Scope, lifetime: Option<Duration>) -> Result<Token, Error> {
         check_name(name).map_err(|problem| Error::Name { problem })?;
         let _locked = Lock::take(file)?;
@@ -369,7 +369,7 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Holds other commands off a file of tokens until it is dropped.
+/// Locks a token file against other commands until it is dropped.
 struct Lock(#[allow(dead_code, reason = "held open")] File);
 
 impl Lock {
@@ -388,7 +388,7 @@ impl Lock {
     }
 }
 
-/// Replaces a file at once, so that a reader sees all of the old or all of the new.
+/// Replaces a file atomically, so that a reader sees either the old or the new content.
 fn write(file: &Path, records: &[TokenRecord]) -> Result<(), Error> {
     let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let tokens = records.iter().map(|record| WrittenToken {

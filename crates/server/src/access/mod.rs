@@ -1,8 +1,8 @@
-//! Who may call the server: tokens with scopes.
+//! Access control: tokens with scopes.
 //!
-//! A request shows its token in `Authorization: Bearer TOKEN`. The scope of the token must reach the scope of the route,
-//! which is in the table of [`api`](crate::api). Requests over the Unix socket need no token: whoever may open the
-//! socket may do everything.
+//! A request sends its token in `Authorization: Bearer TOKEN`. The scope of the token must include the scope of the
+//! route, which is in the table of [`api`](crate::api). Requests over the Unix socket need no token: a process that may
+//! open the socket may do everything.
 
 mod files;
 mod token;
@@ -17,7 +17,7 @@ use axum::http::header::AUTHORIZATION;
 pub use files::{Error, TokenFiles, TokenRecord};
 pub use token::{NotAScope, Scope, Token};
 
-/// Who may call a service.
+/// The rules of access to a service.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     rules: Rules,
@@ -25,7 +25,7 @@ pub struct Access {
 
 #[derive(Clone, Debug, Default)]
 enum Rules {
-    /// Everybody may do everything.
+    /// Every caller may do everything.
     #[default]
     Open,
     Tokens {
@@ -36,7 +36,7 @@ enum Rules {
 }
 
 impl Access {
-    /// Everybody may do everything: for programs that embed the service behind a check of their own.
+    /// Every caller may do everything. For programs that embed the service behind their own access control.
     pub fn open() -> Access {
         Access::default()
     }
@@ -46,12 +46,12 @@ impl Access {
         Access { rules: Rules::Tokens { files: Arc::new(files), anonymous } }
     }
 
-    /// Whether answers depend on who asks, so that they must not be kept by caches.
+    /// Whether responses depend on the caller, so that caches must not keep them.
     pub(crate) fn is_restricted(&self) -> bool {
         matches!(self.rules, Rules::Tokens { .. })
     }
 
-    /// Who sends a request, and what they may do.
+    /// The caller of a request, with its scope.
     pub(crate) fn caller(&self, headers: &HeaderMap, peer: Peer) -> Result<Caller, Denial> {
         let nameless = |scope| Caller { name: peer.name(), scope };
         let Rules::Tokens { files, anonymous } = &self.rules else {
@@ -73,14 +73,14 @@ impl Access {
     }
 }
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     /// The Unix socket in the folder of the store.
     Socket,
     /// Another program, by its address.
     Network(IpAddr),
-    /// Not known: the router is called by a program itself.
+    /// Not known, because a program calls the router itself.
     Unknown,
 }
 
@@ -94,17 +94,17 @@ impl Peer {
     }
 }
 
-/// Who sends a request: an extension of every request that passed the guard.
+/// The caller of a request. Every request that passed the access check has it as an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// The name of the token, or the address that the request comes from.
     pub(crate) name: Arc<str>,
-    /// What they may do.
+    /// The scope of the caller.
     pub(crate) scope: Scope,
 }
 
 impl Caller {
-    /// Whoever calls a route that needs no token.
+    /// The caller of a route that needs no token.
     pub(crate) fn nobody(peer: Peer) -> Caller {
         Caller { name: peer.name(), scope: Scope::Read }
     }
@@ -118,25 +118,25 @@ impl Caller {
     }
 }
 
-/// Why a request is not allowed.
+/// The reason why a request is not allowed.
 #[derive(Debug)]
 pub(crate) enum Denial {
-    /// It shows no token.
+    /// The request has no token.
     Missing,
-    /// It shows something else than one bearer token.
+    /// The header is not exactly one bearer token.
     Malformed,
-    /// Its token is not one of the server's.
+    /// The server does not know the token.
     Unknown,
-    /// Its token was valid once.
+    /// The token has expired.
     Expired { name: Arc<str> },
-    /// Its token does not reach.
+    /// The token's scope does not include the needed one.
     TooLittle { caller: Caller, needed: Scope },
-    /// The tokens cannot be read.
+    /// The token file cannot be read.
     Unreadable,
 }
 
 impl Denial {
-    /// What the caller is told, with the way out.
+    /// The message for the caller, with advice.
     pub(crate) fn message(&self) -> String {
         const HINT: &str = "send `Authorization: Bearer TOKEN`; the server's token file has a token, and `anabranch \
                             token add NAME` makes others";
@@ -158,7 +158,7 @@ impl Denial {
     }
 }
 
-/// The token that a request shows.
+/// The token of a request.
 fn bearer(headers: &HeaderMap) -> Result<Option<Token>, Denial> {
     let mut shown = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = shown.next() else { return Ok(None) };
@@ -170,7 +170,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<Token>, Denial> {
     }
 }
 
-/// Expiry is a date, so it is compared with the time of day.
+/// The current date. An expiry is a date, so it is compared with the wall clock.
 #[allow(
     clippy::disallowed_methods,
     reason = "dates of expiry outlive the process; the engine's clock does not"

@@ -1,4 +1,4 @@
-//! Tokens and what they allow.
+//! Tokens and their scopes.
 
 use std::fmt;
 use std::fs::File;
@@ -7,24 +7,24 @@ use std::str::FromStr;
 
 use data_encoding::BASE64URL_NOPAD;
 
-/// What a token allows. Each scope includes those before it.
+/// The scope of a token. Each scope includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Look at everything; change nothing.
+    /// Reads everything and changes nothing.
     Read,
-    /// Run plans, compute and store recipes, build datasets.
+    /// Runs plans, computes and stores recipes, and builds datasets.
     Run,
-    /// Import, collect, scrub, reload and look at the configuration, too.
+    /// Also imports, collects, scrubs, reloads, and reads the configuration.
     Admin,
 }
 
-/// A text is not a scope.
+/// The text is not a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected read, run or admin")]
 pub struct NotAScope;
 
 impl Scope {
-    /// The word for it.
+    /// The name of the scope.
     pub fn word(self) -> &'static str {
         match self {
             Scope::Read => "read",
@@ -49,24 +49,24 @@ impl FromStr for Scope {
     }
 }
 
-/// A secret that a client shows. Debug output does not show it.
+/// A secret that a client sends. Debug output hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
-/// How every token begins, so that scanners of leaked secrets find it.
+/// The prefix of every generated token, so that scanners of leaked secrets find it.
 const PREFIX: &str = "anb_";
 
-/// The bytes of chance in a token.
+/// The number of random bytes in a token.
 const RANDOM_BYTES: usize = 32;
 
-/// The longest token that is looked at.
+/// The length of the longest accepted token, in bytes.
 const LEN_MOST: usize = 256;
 
 impl Token {
     /// A new token, from the system's source of randomness.
     ///
     /// # Errors
-    /// If the system has none.
+    /// If the system has no such source.
     pub fn generate() -> std::io::Result<Token> {
         let mut bytes = [0; RANDOM_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -85,7 +85,7 @@ impl Token {
         &self.0
     }
 
-    /// What is kept of a token. Tokens have 256 bits of chance, so that a fast hash is enough. Hashes are compared in
+    /// The stored hash of a token. Tokens have 256 random bits, so a fast hash is enough. Hashes are compared in
     /// constant time.
     pub(super) fn hash(&self) -> blake3::Hash {
         blake3::derive_key("anabranch server token v1", self.0.as_bytes()).into()

@@ -13,7 +13,16 @@ use crate::access::Scope;
 pub(crate) use openapi::answer as openapi;
 pub(crate) use routes::{GRPC, ROUTES};
 
-/// What a caller needs for a route.
+/// The most runs in one response.
+pub(crate) const RUNS_MOST: u64 = 1_000;
+/// The most datasets in one response.
+pub(crate) const DATASETS_MOST: u64 = 200;
+/// The most rows or failed cells of a dataset in one response.
+pub(crate) const ROWS_MOST: u64 = 10_000;
+/// The most nodes of a graph in one response.
+pub(crate) const NODES_MOST: u64 = 10_000;
+
+/// The credentials that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// No token.
@@ -38,26 +47,48 @@ pub(crate) enum RequestBody {
 pub(crate) enum AnswerBody {
     /// JSON of this schema of `schemas.json`.
     Json(&'static str),
-    /// A body of this media type.
-    Media(&'static str),
+    /// A body of one of these media types.
+    Media(&'static [&'static str]),
+    /// JSON of this schema, or a body of one of these media types.
+    JsonOrMedia(&'static str, &'static [&'static str]),
     /// None.
     Empty,
 }
 
-/// A route of HTTP.
+/// The values of a query parameter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ParamKind {
+    Text,
+    /// A number from the first to the second bound. Other numbers are refused.
+    Count(u64, u64),
+    /// A number of at least this.
+    AtLeast(u64),
+    /// A duration such as `150ms`.
+    Time,
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// The id of a run or a dataset.
+    Id,
+}
+
+/// A query parameter: its name, its values and its description.
+pub(crate) type QueryParam = (&'static str, ParamKind, &'static str);
+
+/// An HTTP route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
     /// `GET` also stands for `HEAD`.
     pub(crate) method: &'static str,
-    /// As the router has it, `/v1/refs/{name}`.
+    /// The pattern of the router, such as `/v1/refs/{name}`.
     pub(crate) path: &'static str,
     pub(crate) needs: Needs,
-    /// One sentence.
+    /// A description of one sentence.
     pub(crate) about: &'static str,
     pub(crate) takes: RequestBody,
     pub(crate) answers: AnswerBody,
-    /// The fields that may stand behind `?`, each with its description.
-    pub(crate) query: &'static [(&'static str, &'static str)],
+    pub(crate) query: &'static [QueryParam],
 }
 
 impl Route {
@@ -79,23 +110,33 @@ impl Route {
         self.answers(AnswerBody::Json(schema))
     }
 
-    const fn query(self, query: &'static [(&'static str, &'static str)]) -> Route {
+    /// Answers with a body of this media type.
+    const fn media(self, kinds: &'static [&'static str]) -> Route {
+        self.answers(AnswerBody::Media(kinds))
+    }
+
+    const fn query(self, query: &'static [QueryParam]) -> Route {
         Route { query, ..self }
     }
 }
 
-/// The place of a route in [`ROUTES`], by the method of a request and the path that the router matched.
+/// The index of a route in [`ROUTES`], by the method of a request and the path that the router matched.
 pub(crate) fn find(method: &Method, path: &str) -> Option<usize> {
     let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
     ROUTES.iter().position(|route| route.path == path && route.method == method)
 }
 
-/// The parts of a path of gRPC, `/package.Service/Method`.
+/// True if a route of the table has this path, with any method.
+pub(crate) fn has_path(path: &str) -> bool {
+    ROUTES.iter().any(|route| route.path == path)
+}
+
+/// Splits the path of a gRPC call, `/package.Service/Method`.
 fn grpc_parts(path: &str) -> Option<(&str, &str)> {
     path.strip_prefix('/')?.split_once('/')
 }
 
-/// What a call of gRPC needs, by its path.
+/// The credentials that a gRPC call needs, by its path.
 pub(crate) fn grpc_needs(path: &str) -> Needs {
     let parts = grpc_parts(path);
     let is_it = |(service, methods, _): &&(&str, &[&str], Needs)| {
@@ -104,7 +145,7 @@ pub(crate) fn grpc_needs(path: &str) -> Needs {
     GRPC.iter().find(is_it).map_or(Needs::Token(Scope::Admin), |(_, _, needs)| *needs)
 }
 
-/// The place of a call among all calls of [`GRPC`], by its path.
+/// The index of a call among all calls of [`GRPC`], by its path.
 pub(crate) fn grpc_place(path: &str) -> Option<usize> {
     let parts = grpc_parts(path)?;
     let all =

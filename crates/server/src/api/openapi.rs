@@ -6,14 +6,14 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::{AnswerBody, Needs, ROUTES, RequestBody, Route};
+use super::{AnswerBody, Needs, ParamKind, ROUTES, RequestBody, Route};
 
 /// The schemas of bodies.
 const SCHEMAS: &str = include_str!("schemas.json");
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| document().to_string());
 
-/// The document.
+/// Answers with the document.
 pub(crate) async fn answer() -> Response {
     ([(CONTENT_TYPE, "application/json")], DOCUMENT.as_str()).into_response()
 }
@@ -42,6 +42,8 @@ fn document() -> Value {
 
 fn operation(route: &Route) -> Value {
     let mut operation = json!({
+        "operationId": operation_id(route),
+        "tags": [tag(route)],
         "summary": route.about,
         "parameters": parameters(route),
         "responses": { "2XX": answer_of(route), "default": error() },
@@ -53,46 +55,102 @@ fn operation(route: &Route) -> Value {
             operation["x-scope"] = scope.word().into();
         }
     }
-    match route.takes {
-        RequestBody::Empty => {}
-        RequestBody::Json(schema) => {
-            operation["requestBody"] = content("application/json", &reference(schema));
-        }
-        RequestBody::Bytes => operation["requestBody"] = content("application/octet-stream", &json!({})),
-    }
+    // A blob may be empty.
+    let (is_required, body) = match route.takes {
+        RequestBody::Empty => return operation,
+        RequestBody::Json(schema) => (true, content(&["application/json"], &reference(schema))),
+        RequestBody::Bytes => (false, content(&["application/octet-stream"], &json!({}))),
+    };
+    operation["requestBody"] = json!({ "required": is_required, "content": body });
     operation
 }
 
+/// The parts of a path without its version and braces.
+fn words(route: &Route) -> impl Iterator<Item = &'static str> {
+    let parts = route.path.split('/').filter(|part| !part.is_empty() && *part != "v1");
+    parts.map(|part| part.trim_matches(['{', '*', '}']))
+}
+
+/// Such as `get_runs_id_events`. Generated clients use it as the name of a function.
+fn operation_id(route: &Route) -> String {
+    let method = route.method.to_ascii_lowercase();
+    let id = words(route).fold(method, |id, word| format!("{id}_{}", word.replace('.', "_")));
+    if route.path == "/" { format!("{id}_console") } else { id }
+}
+
+/// The area of a route: its first word, such as `runs`.
+fn tag(route: &Route) -> &'static str {
+    match words(route).next() {
+        Some(area) if route.path.starts_with("/v1/") => area,
+        Some("console") | None => "console",
+        Some(_) => "server",
+    }
+}
+
 fn parameters(route: &Route) -> Vec<Value> {
-    let text = json!({ "type": "string" });
     let of_path = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let of_path = of_path.map(|name| {
-        json!({ "name": name.trim_start_matches('*'), "in": "path", "required": true, "schema": text })
+        let name = name.trim_start_matches('*');
+        json!({ "name": name, "in": "path", "required": true, "schema": path_schema(name) })
     });
-    let of_query = route.query.iter().map(|(name, about)| {
-        json!({ "name": name, "in": "query", "required": false, "description": about, "schema": text })
+    let of_query = route.query.iter().map(|(name, kind, about)| {
+        json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema(*kind) })
     });
     of_path.chain(of_query).collect()
 }
 
+/// The schema of a parameter in a path, by its name.
+fn path_schema(name: &str) -> Value {
+    match name {
+        "id" => schema(ParamKind::Id),
+        "address" => json!({ "type": "string", "pattern": "^[0-9a-f]{64}$" }),
+        "file" => schema(ParamKind::Word(&["timeline.html", "timeline.svg", "timeline.json"])),
+        // Names have at most 255 bytes.
+        _ => json!({
+            "type": "string", "minLength": 1, "maxLength": 63,
+            "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        }),
+    }
+}
+
+fn schema(kind: ParamKind) -> Value {
+    match kind {
+        ParamKind::Text => json!({ "type": "string" }),
+        ParamKind::Count(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        ParamKind::AtLeast(least) => json!({ "type": "integer", "minimum": least }),
+        ParamKind::Time => {
+            let pattern = "^[0-9]{1,4}(\\.[0-9]{1,3})?(us|ms|s|m|h)$";
+            json!({ "type": "string", "pattern": pattern, "examples": ["150ms"] })
+        }
+        ParamKind::Flag => json!({ "type": "boolean" }),
+        ParamKind::Word(words) => json!({ "type": "string", "enum": words }),
+        ParamKind::Id => json!({ "type": "string", "pattern": "^[0-9a-f]{12}-[0-9a-f]{4}$" }),
+    }
+}
+
 fn answer_of(route: &Route) -> Value {
-    let mut answer = match route.answers {
-        AnswerBody::Json(schema) => content("application/json", &reference(schema)),
-        AnswerBody::Media(kind) => content(kind, &json!({})),
-        AnswerBody::Empty => json!({}),
+    let any = json!({});
+    let content = match route.answers {
+        AnswerBody::Json(schema) => content(&["application/json"], &reference(schema)),
+        AnswerBody::Media(kinds) => content(kinds, &any),
+        AnswerBody::JsonOrMedia(schema, kinds) => {
+            let mut all = content(kinds, &any);
+            all["application/json"] = json!({ "schema": reference(schema) });
+            all
+        }
+        AnswerBody::Empty => return json!({ "description": "an empty response" }),
     };
-    answer["description"] = "the answer".into();
-    answer
+    json!({ "description": "the response", "content": content })
 }
 
 fn error() -> Value {
-    let mut answer = content("application/json", &reference("Error"));
-    answer["description"] = "what is wrong".into();
-    answer
+    let content = content(&["application/json"], &reference("Error"));
+    json!({ "description": "the error, with advice", "content": content })
 }
 
-fn content(kind: &str, schema: &Value) -> Value {
-    json!({ "content": { kind: { "schema": schema } } })
+/// The media types of a body, all with this schema.
+fn content(kinds: &[&str], schema: &Value) -> Value {
+    kinds.iter().map(|kind| ((*kind).to_owned(), json!({ "schema": schema }))).collect::<Map<_, _>>().into()
 }
 
 fn reference(schema: &str) -> Value {
@@ -103,7 +161,7 @@ fn reference(schema: &str) -> Value {
 mod tests {
     use super::*;
 
-    /// Every schema is there, and every schema is used.
+    /// Every schema that a route names exists, and a route uses every schema.
     #[test]
     fn schemas_and_routes_fit() {
         let text = document().to_string();
@@ -111,15 +169,20 @@ mod tests {
         for name in schemas.keys() {
             assert!(text.contains(&format!("\"#/components/schemas/{name}\"")), "nothing uses {name}");
         }
+        let mut ids = std::collections::BTreeSet::new();
         for route in ROUTES {
-            let named = match (route.takes, route.answers) {
-                (RequestBody::Json(taken), AnswerBody::Json(answered)) => vec![taken, answered],
-                (RequestBody::Json(named), _) | (_, AnswerBody::Json(named)) => vec![named],
-                _ => Vec::new(),
+            let taken = match route.takes {
+                RequestBody::Json(schema) => Some(schema),
+                RequestBody::Bytes | RequestBody::Empty => None,
             };
-            for name in named {
+            let answered = match route.answers {
+                AnswerBody::Json(schema) | AnswerBody::JsonOrMedia(schema, _) => Some(schema),
+                AnswerBody::Media(_) | AnswerBody::Empty => None,
+            };
+            for name in taken.into_iter().chain(answered) {
                 assert!(schemas.contains_key(name), "{} {}: no schema {name}", route.method, route.path);
             }
+            assert!(ids.insert(operation_id(route)), "two are called {}", operation_id(route));
             assert!(route.about.ends_with('.') && !route.about.contains('\n'), "{}", route.about);
         }
     }

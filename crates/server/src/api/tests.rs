@@ -1,4 +1,4 @@
-//! The table is complete: its rows are compared with the sources of the router and of gRPC's services.
+//! The table is complete. These tests compare its rows with the sources of the router and of the gRPC services.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tonic::codegen::Service;
-use tonic::codegen::http::Uri;
+use tonic::codegen::http::{HeaderValue, Uri};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::transport::Endpoint;
@@ -23,12 +23,12 @@ use super::{Client, Error, configured};
 use crate::access::Token;
 use crate::tls;
 
-/// Where a server is, and how to talk to it.
+/// The address of a server, and the credentials for it.
 #[derive(Clone, Debug)]
 pub struct ServerAddress {
     /// `http://host:port` or `https://host:port`.
     pub url: String,
-    /// The token to show.
+    /// The token to send.
     pub token: Option<Token>,
     /// A PEM file of the authorities to trust instead of the system's.
     pub authorities: Option<PathBuf>,
@@ -81,7 +81,7 @@ fn config(authorities: Option<&PathBuf>) -> Result<Arc<ClientConfig>, tls::Error
     Ok(Arc::new(config))
 }
 
-/// Connects with TLS.
+/// A connector with TLS.
 #[derive(Clone)]
 struct Dial {
     address: (String, u16),
@@ -89,18 +89,18 @@ struct Dial {
     config: Arc<ClientConfig>,
 }
 
-type Dialing = Pin<Box<dyn Future<Output = io::Result<TokioIo<TlsStream<TcpStream>>>> + Send>>;
+type DialFuture = Pin<Box<dyn Future<Output = io::Result<TokioIo<TlsStream<TcpStream>>>> + Send>>;
 
 impl Service<Uri> for Dial {
     type Response = TokioIo<TlsStream<TcpStream>>;
     type Error = io::Error;
-    type Future = Dialing;
+    type Future = DialFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, _: Uri) -> Dialing {
+    fn call(&mut self, _: Uri) -> DialFuture {
         let Dial { address, name, config } = self.clone();
         Box::pin(async move {
             let stream = TcpStream::connect(address).await?;
@@ -110,7 +110,7 @@ impl Service<Uri> for Dial {
     }
 }
 
-/// Shows a token with every call.
+/// Sends a token with every call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bearer(Option<MetadataValue<Ascii>>);
 
@@ -122,6 +122,13 @@ impl Bearer {
             value.set_sensitive(true);
             value
         }))
+    }
+
+    /// The header of HTTP requests other than gRPC.
+    pub(super) fn header(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_bytes(self.0.as_ref()?.as_bytes()).ok()?;
+        value.set_sensitive(true);
+        Some(value)
     }
 }
 

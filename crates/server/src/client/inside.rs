@@ -1,7 +1,7 @@
-//! Calls about what is inside a store: imports, lists, short addresses, single removals.
+//! Calls about the content of a store: imports, lists, short addresses, single removals.
 
 use anabranch_content::{
-    Address, DroppedImport, DryRun, Import, ImportRecord, Imported, ListedBlob, ListedDerivation, Memo,
+    Address, DroppedImport, DryRun, Import, ImportRecord, ImportReport, ListedBlob, ListedDerivation, Memo,
     RemovedItems, Usage,
 };
 use bytes::Bytes;
@@ -17,7 +17,7 @@ impl Client {
         &self,
         stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
         terms: &Import,
-    ) -> Result<Imported, Error>
+    ) -> Result<ImportReport, Error>
     where
         E: std::error::Error + Send + Sync + 'static,
     {
@@ -28,7 +28,7 @@ impl Client {
         Ok(wire::imported(reply)?)
     }
 
-    /// The imports that hold what they brought, oldest first.
+    /// The imports that still protect their content from collection, oldest first.
     pub async fn imports(&self) -> Result<Vec<ImportRecord>, Error> {
         let reply = self.recipes.clone().imports(proto::ImportsRequest {}).await?.into_inner();
         Ok(reply.imports.into_iter().map(wire::import_record).collect())
@@ -68,7 +68,7 @@ impl Client {
         Ok(wire::addresses("addresses", &reply.addresses)?)
     }
 
-    /// What takes the space: the totals, the space of up to `most` holders, and the holders of these addresses.
+    /// The use of space: the totals, the space of up to `most` holders, and the holders of these addresses.
     pub async fn usage(&self, most: u32, addresses: &[Address]) -> Result<Usage, Error> {
         let request = proto::UsageRequest { most, addresses: wire::from_addresses(addresses) };
         Ok(wire::usage(self.recipes.clone().usage(request).await?.into_inner())?)

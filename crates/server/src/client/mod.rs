@@ -1,6 +1,8 @@
-//! The other end of our own service: what a program calls that has no executor itself.
+//! A client of our own service, for programs without an executor.
 
+mod add;
 mod connect;
+mod http;
 mod inside;
 mod socket;
 mod streams;
@@ -8,10 +10,8 @@ mod streams;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_content::{Address, Collect, Collected, Memo, NameChange, Put, Scrub, Scrubbed};
-use anabranch_recipe::{
-    Added, Draft, Invalidate, Invalidated, Recipe, Ref, Signature, Status, UnknownFunction,
-};
+use anabranch_content::{Address, Collect, CollectReport, Memo, NameChange, Put, Scrub, ScrubReport};
+use anabranch_recipe::{Invalidate, InvalidationReport, Recipe, Signature, Status};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::net::UnixStream;
@@ -21,38 +21,39 @@ use tonic::{Code, Request};
 
 use connect::Bearer;
 pub use connect::ServerAddress;
-use socket::Connected;
-pub use streams::{Exporting, Got, Hearing, Many, Piece};
+pub use http::{ApiRequest, ServerEvent, ServerEvents};
+use socket::SocketConnector;
+pub use streams::{Many, NoticeStream, Piece, ReceivedArchive, ReceivedValue};
 
 use crate::proto::recipes as proto;
 use crate::proto::recipes::recipes_client::RecipesClient;
 use crate::wire::{self, Bad, Target};
 
-/// What can go wrong with a call to a server.
+/// Errors of calls to a server.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No server answers there.
     #[error("could not connect to {url}")]
     Connect {
-        /// Where it should be.
+        /// The address of the server.
         url: String,
-        /// Why.
+        /// The cause.
         #[source]
         cause: Arc<tonic::transport::Error>,
     },
     /// The certificates to trust cannot be read, or the address has no host.
     #[error("could not connect to {url}: {problem}")]
     Address {
-        /// Where the server should be.
+        /// The address of the server.
         url: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// The connection broke before the call was answered.
     #[error("the connection to the server broke: {cause}")]
     Broken {
-        /// What broke it.
+        /// The cause.
         cause: String,
     },
     /// The server refused, or failed.
@@ -60,18 +61,18 @@ pub enum Error {
     Call {
         /// The kind of failure.
         code: Code,
-        /// What the server says about it.
+        /// The server's message.
         message: String,
     },
-    /// The call cannot be written down.
+    /// The request cannot be encoded.
     #[error("{0}")]
     Request(String),
-    /// The server answered something that this client does not understand; it may be newer.
-    #[error("the server's answer is not understood: {0}")]
+    /// The client does not understand the server's reply; the server may be newer.
+    #[error("the server's reply is not understood: {0}")]
     Answer(String),
-    /// The giver of a stream failed.
-    #[error("the bytes' giver failed")]
-    Giver(#[source] Arc<dyn std::error::Error + Send + Sync>),
+    /// The stream of bytes to send failed.
+    #[error("reading the bytes to be sent failed")]
+    Source(#[source] Arc<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
@@ -94,7 +95,7 @@ impl From<tonic::Status> for Error {
     }
 }
 
-/// What happened on the way; what the server itself says comes without a cause, and so does a deadline.
+/// The cause of a transport failure. Errors of the server itself and deadlines have no cause.
 fn first_cause(status: &tonic::Status) -> Option<String> {
     let mut first = std::error::Error::source(status)?;
     while let Some(cause) = first.source() {
@@ -104,7 +105,7 @@ fn first_cause(status: &tonic::Status) -> Option<String> {
     (!is_late).then(|| first.to_string())
 }
 
-/// What the server sent is wrong; what this end sends is checked with `unwritable`.
+/// A malformed reply of the server. Malformed requests of this client become errors in `unwritable`.
 impl From<Bad> for Error {
     fn from(bad: Bad) -> Error {
         Error::Answer(bad.0)
@@ -115,14 +116,14 @@ fn unwritable(bad: Bad) -> Error {
     Error::Request(bad.0)
 }
 
-/// What a server knows about an address.
+/// The recipe and memo at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedTarget {
     /// The address.
     pub address: Address,
-    /// The recipe there, if it is one's.
+    /// The recipe, if the address is a recipe's.
     pub recipe: Option<Recipe>,
-    /// What that came to, if it is remembered.
+    /// The memo of its value, if there is one.
     pub memo: Option<Memo>,
 }
 
@@ -130,35 +131,20 @@ pub struct Resolved {
 #[derive(Clone, Debug)]
 pub struct Client {
     recipes: RecipesClient<InterceptedService<Channel, Bearer>>,
+    channel: Channel,
+    bearer: Bearer,
 }
 
-/// How long a connection may take to come about.
+/// The timeout of connecting.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// A server that says nothing for so long is asked whether it lives, and has as long again to answer.
+/// A server that is silent for this long is pinged, and has as long again to answer.
 const SILENT_MOST: Duration = Duration::from_secs(10);
 
-/// The largest message either way; a batch of recipes is one.
+/// The size limit of a message in either direction. A batch of recipes is one message.
 const MESSAGE_MOST: usize = 256 << 20;
 
-/// Recipes of one call: a message has up to 16 MiB, unless a server is set up otherwise.
-const BATCH_MOST: usize = 8 << 20;
-
-/// The most recipes of one call: a server bounds the memory of a decoded message, too.
-const BATCH_RECIPES: usize = 20_000;
-
-/// The bytes of a message around one of its recipes.
-const DRAFT_ENVELOPE: usize = 8;
-
-/// An earlier recipe of a list of which `sent` were added before: its place in this batch, or its address.
-fn batch_place(place: usize, sent: usize, added: &[Added]) -> Ref {
-    match added.get(place) {
-        Some(added) => Ref::Address(added.address),
-        None => Ref::Earlier(place.saturating_sub(sent)),
-    }
-}
-
-/// Bytes that may be under way to here unread, of one call and of all; more only costs memory.
+/// The HTTP/2 flow control windows, in bytes: of one call, and of the connection.
 const WINDOWS: [u32; 2] = [2 << 20, 8 << 20];
 
 fn configured(endpoint: Endpoint) -> Endpoint {
@@ -179,27 +165,27 @@ impl Client {
     /// A client on a connected Unix socket. It does not connect again: once the socket is closed, every call fails with
     /// [`Error::Broken`].
     pub async fn over_socket(socket: UnixStream) -> Result<Client, Error> {
-        // The host of the URL is sent with each call; the socket decides where calls go.
+        // The URL's host is only sent with each call. Calls go to the socket.
         let failed = |cause| Error::Connect { url: "the socket".to_owned(), cause: Arc::new(cause) };
         let endpoint = configured(Endpoint::from_static("http://localhost"));
-        let channel = endpoint.connect_with_connector(Connected(Some(socket))).await.map_err(failed)?;
+        let channel = endpoint.connect_with_connector(SocketConnector(Some(socket))).await.map_err(failed)?;
         Ok(Client::on(channel, Bearer::default()))
     }
 
     fn on(channel: Channel, bearer: Bearer) -> Client {
-        let recipes = RecipesClient::with_interceptor(channel, bearer)
+        let recipes = RecipesClient::with_interceptor(channel.clone(), bearer.clone())
             .max_decoding_message_size(MESSAGE_MOST)
             .max_encoding_message_size(MESSAGE_MOST);
-        Client { recipes }
+        Client { recipes, channel, bearer }
     }
 
-    /// Keeps bytes; durable when answered.
+    /// Stores bytes. They are durable when this returns.
     pub async fn put(&self, bytes: impl Into<Bytes>) -> Result<Put, Error> {
         let bytes: Bytes = bytes.into();
         self.put_stream(futures_util::stream::iter([Ok::<_, std::convert::Infallible>(bytes)])).await
     }
 
-    /// Keeps the bytes of a stream of any length. An error of the stream ends the put; nothing of it is left.
+    /// Stores the bytes of a stream of any length. An error of the stream cancels the put, and nothing is stored.
     pub async fn put_stream<E>(
         &self,
         stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -213,118 +199,81 @@ impl Client {
         Ok(wire::put(&reply)?)
     }
 
-    /// Keeps several recipes that may read each other: in one call, or in several if there are too many for one.
-    pub async fn add_all(&self, drafts: &[Draft], unknown: UnknownFunction) -> Result<Vec<Added>, Error> {
-        let unknown_function = wire::from_unknown(unknown).into();
-        let mut added: Vec<Added> = Vec::with_capacity(drafts.len());
-        let mut drafts = drafts.iter().peekable();
-        loop {
-            let sent = added.len();
-            let (mut batch, mut bytes) = (Vec::new(), 0);
-            while let Some(draft) = drafts.peek() {
-                let draft = wire::from_draft(draft, |place| batch_place(place, sent, &added));
-                let draft = draft.map_err(unwritable)?;
-                bytes += prost::Message::encoded_len(&draft) + DRAFT_ENVELOPE;
-                if (bytes > BATCH_MOST && !batch.is_empty()) || batch.len() == BATCH_RECIPES {
-                    break;
-                }
-                batch.push(draft);
-                drafts.next();
-            }
-            let count = batch.len();
-            let reply =
-                self.recipes.clone().add(proto::AddRequest { drafts: batch, unknown_function }).await?;
-            let reply = reply.into_inner().added;
-            if reply.len() != count {
-                return Err(Error::Answer(format!(
-                    "{count} recipes were added, and {} answered",
-                    reply.len()
-                )));
-            }
-            for one in &reply {
-                added.push(wire::added(one)?);
-            }
-            if drafts.peek().is_none() {
-                return Ok(added);
-            }
-        }
-    }
-
-    /// The value of an address, from a byte on up to one, within a time if one is given.
+    /// A range of the value of an address, within a timeout if one is given.
     pub async fn get(
         &self,
         target: impl Into<Target>,
         range: std::ops::Range<u64>,
         within: Option<Duration>,
-    ) -> Result<Got, Error> {
+    ) -> Result<ReceivedValue, Error> {
         let target = Some(wire::from_target(target.into()));
         let end = (range.end != u64::MAX).then_some(range.end);
         let mut request = Request::new(proto::GetRequest { target, start: range.start, end });
         if let Some(within) = within {
             request.set_timeout(within);
         }
-        Got::begin(self.recipes.clone().get(request).await?.into_inner()).await
+        ReceivedValue::begin(self.recipes.clone().get(request).await?.into_inner()).await
     }
 
-    /// Several values, in the order asked for.
+    /// Several values, in the requested order.
     pub async fn get_many(&self, targets: impl IntoIterator<Item = Target>) -> Result<Many, Error> {
         let targets = targets.into_iter().map(wire::from_target).collect();
         let stream = self.recipes.clone().get_many(proto::GetManyRequest { targets }).await?;
         Ok(Many { stream: stream.into_inner() })
     }
 
-    /// What a text means: an address, or a name for one.
+    /// The address of a target, which is a name, an address or the beginning of an address.
     pub async fn find(&self, text: &str) -> Result<Address, Error> {
         let reply = self.recipes.clone().find(proto::FindRequest { text: text.to_owned() }).await?;
         Ok(wire::address("address", &reply.into_inner().address)?)
     }
 
-    /// The recipe at an address, and what it came to.
-    pub async fn resolve(&self, target: impl Into<Target>) -> Result<Resolved, Error> {
+    /// The recipe at an address, and its memo.
+    pub async fn resolve(&self, target: impl Into<Target>) -> Result<ResolvedTarget, Error> {
         let target = Some(wire::from_target(target.into()));
         let reply = self.recipes.clone().resolve(proto::ResolveRequest { target }).await?.into_inner();
         let address = wire::address("address", &reply.address)?;
         let recipe = reply.recipe.map(wire::recipe).transpose()?;
         let memo = reply.memo.map(|memo| wire::memo(address, &memo)).transpose()?;
-        Ok(Resolved { address, recipe, memo })
+        Ok(ResolvedTarget { address, recipe, memo })
     }
 
-    /// Forgets what a recipe came to, and if asked, what everything made from it did.
+    /// Forgets the value of a recipe and, if requested, the values of everything that reads it.
     pub async fn invalidate(
         &self,
         target: impl Into<Target>,
         terms: &Invalidate,
-    ) -> Result<Invalidated, Error> {
+    ) -> Result<InvalidationReport, Error> {
         let request = wire::from_invalidate(wire::from_target(target.into()), terms);
         let reply = self.recipes.clone().invalidate(request).await?;
         Ok(wire::invalidated(&reply.into_inner())?)
     }
 
-    /// Holds an address against collection; whether it was not held before.
+    /// Pins an address, so that collection keeps it; true if it was not pinned before.
     pub async fn pin(&self, target: impl Into<Target>) -> Result<bool, Error> {
         let target = Some(wire::from_target(target.into()));
         Ok(self.recipes.clone().pin(proto::PinRequest { target }).await?.into_inner().new)
     }
 
-    /// Lets go of an address; whether it was held.
+    /// Unpins an address; true if it was pinned.
     pub async fn unpin(&self, target: impl Into<Target>) -> Result<bool, Error> {
         let target = Some(wire::from_target(target.into()));
         Ok(self.recipes.clone().unpin(proto::UnpinRequest { target }).await?.into_inner().was_pinned)
     }
 
-    /// Pinned addresses, in order: at most so many, behind `after`.
+    /// Up to `most` pinned addresses after `after`, in order.
     pub async fn pins(&self, after: Option<Address>, most: u32) -> Result<Vec<Address>, Error> {
         let after = after.as_ref().map(wire::from_address);
         let reply = self.recipes.clone().pins(proto::PinsRequest { after, most }).await?;
         Ok(wire::addresses("addresses", &reply.into_inner().addresses)?)
     }
 
-    /// Has a name mean an address from now on, or nothing; whether that is new.
+    /// Points a name to an address, or drops it; true if that changes the name.
     pub async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<bool, Error> {
         self.change_ref(name, address, None).await
     }
 
-    /// Has a name mean an address, or nothing, if it means `expected` now; else an error with the code `Aborted`.
+    /// Points a name to an address, or drops it, if it points to `expected` now; else an error with the code `Aborted`.
     pub async fn set_ref_if(
         &self,
         name: &str,
@@ -346,20 +295,20 @@ impl Client {
         Ok(self.recipes.clone().set_ref(request).await?.into_inner().changed)
     }
 
-    /// Drops a name with its history; whether there was one.
+    /// Drops a name with its history; true if the name existed.
     pub async fn forget_ref(&self, name: &str) -> Result<bool, Error> {
         let request =
             proto::SetRefRequest { name: name.to_owned(), forget: true, ..proto::SetRefRequest::default() };
         Ok(self.recipes.clone().set_ref(request).await?.into_inner().changed)
     }
 
-    /// What a name has meant, newest last.
+    /// The addresses that a name has had, newest last.
     pub async fn history(&self, name: &str) -> Result<Vec<NameChange>, Error> {
         let reply = self.recipes.clone().history(proto::HistoryRequest { name: name.to_owned() }).await?;
         Ok(reply.into_inner().history.into_iter().map(wire::named).collect::<Result<_, _>>()?)
     }
 
-    /// All names that mean something, with what they mean, in order.
+    /// All names that have an address, with their addresses, in order.
     pub async fn refs(&self) -> Result<Vec<(String, Address)>, Error> {
         let (mut refs, mut after) = (Vec::new(), String::new());
         loop {
@@ -375,7 +324,7 @@ impl Client {
         }
     }
 
-    /// The names behind `after`, and where the next page begins if there is one; 0 is as many as the server gives.
+    /// The names after `after`, and the start of the next page if there is one. 0 means the most that the server sends.
     pub async fn refs_page(
         &self,
         after: &str,
@@ -388,24 +337,24 @@ impl Client {
         Ok((refs, Some(next).filter(|next| !next.is_empty())))
     }
 
-    /// Removes what nothing holds.
-    pub async fn collect(&self, terms: &Collect) -> Result<Collected, Error> {
+    /// Removes everything that nothing protects.
+    pub async fn collect(&self, terms: &Collect) -> Result<CollectReport, Error> {
         let reply = self.recipes.clone().collect(wire::from_collect(terms)).await?;
         Ok(wire::collected(&reply.into_inner())?)
     }
 
-    /// Reads and checks all that is kept.
-    pub async fn scrub(&self, terms: &Scrub) -> Result<Scrubbed, Error> {
+    /// Reads and checks everything that is stored.
+    pub async fn scrub(&self, terms: &Scrub) -> Result<ScrubReport, Error> {
         let bytes_per_second = terms.bytes_per_second;
         let reply = self.recipes.clone().scrub(proto::ScrubRequest { bytes_per_second }).await?;
         Ok(wire::scrubbed(reply.into_inner())?)
     }
 
-    /// Addresses and all that they lead to, as an archive.
-    pub async fn export(&self, targets: impl IntoIterator<Item = Target>) -> Result<Exporting, Error> {
+    /// The archive of these addresses and everything that they refer to.
+    pub async fn export(&self, targets: impl IntoIterator<Item = Target>) -> Result<ReceivedArchive, Error> {
         let targets = targets.into_iter().map(wire::from_target).collect();
         let stream = self.recipes.clone().export(proto::ExportRequest { targets }).await?;
-        Ok(Exporting::begin(stream.into_inner()))
+        Ok(ReceivedArchive::begin(stream.into_inner()))
     }
 
     /// The functions that recipes may name.
@@ -414,14 +363,14 @@ impl Client {
         Ok(reply.into_inner().functions.into_iter().map(wire::function).collect::<Result<_, _>>()?)
     }
 
-    /// How much there is and what was done. What was asked of the store by kind is not told.
+    /// The sizes and counters of the server. The store's requests by kind are not included.
     pub async fn status(&self) -> Result<Status, Error> {
         let reply = self.recipes.clone().status(proto::StatusRequest {}).await?;
         Ok(wire::status(&reply.into_inner())?)
     }
 
-    /// Hears from now on what happens.
-    pub async fn events(&self) -> Result<Hearing, Error> {
-        Hearing::begin(self.recipes.clone().events(proto::EventsRequest {}).await?.into_inner()).await
+    /// Subscribes to the server's events from now on.
+    pub async fn events(&self) -> Result<NoticeStream, Error> {
+        NoticeStream::begin(self.recipes.clone().events(proto::EventsRequest {}).await?.into_inner()).await
     }
 }

@@ -1,4 +1,4 @@
-//! A connector for a socket that is connected already.
+//! A connector for a socket that is already connected.
 
 use std::future::{Ready, ready};
 use std::io;
@@ -9,10 +9,10 @@ use tokio::net::UnixStream;
 use tonic::codegen::Service;
 use tonic::codegen::http::Uri;
 
-/// Hands its socket to the channel once, and refuses to connect again.
-pub(super) struct Connected(pub Option<UnixStream>);
+/// Passes its socket to the channel once, and refuses to connect again.
+pub(super) struct SocketConnector(pub Option<UnixStream>);
 
-impl Service<Uri> for Connected {
+impl Service<Uri> for SocketConnector {
     type Response = TokioIo<UnixStream>;
     type Error = io::Error;
     type Future = Ready<io::Result<TokioIo<UnixStream>>>;

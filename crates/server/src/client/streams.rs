@@ -1,11 +1,11 @@
-//! What comes and goes piece by piece.
+//! Values, archives and events that are sent piece by piece.
 
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use anabranch_content::{Address, Exported};
-use anabranch_recipe::{Heard, Source};
+use anabranch_content::{Address, ExportReport};
+use anabranch_recipe::{Notice, Source};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, BoxStream};
@@ -17,29 +17,29 @@ use super::Error;
 use crate::proto::recipes as proto;
 use crate::wire::{self, Part};
 
-/// A value on its way here.
+/// A value that is being received.
 #[derive(Debug)]
-pub struct Got {
-    /// The blob that the address came to; the address itself if it is a blob's.
+pub struct ReceivedValue {
+    /// The address of the value's bytes; the requested address itself if it is a blob's.
     pub output: Address,
-    /// How many bytes the whole value has.
+    /// The size of the whole value in bytes.
     pub size: u64,
-    /// Where it came from.
+    /// The origin of the value.
     pub source: Source,
-    /// Recipes that need not run because their inputs have the values of an earlier call.
+    /// The number of recipes that did not run because their inputs have the same values as in an earlier call.
     pub cut_off: u32,
     first: Bytes,
     stream: Streaming<proto::GetReply>,
 }
 
-impl Got {
-    pub(super) async fn begin(mut stream: Streaming<proto::GetReply>) -> Result<Got, Error> {
+impl ReceivedValue {
+    pub(super) async fn begin(mut stream: Streaming<proto::GetReply>) -> Result<ReceivedValue, Error> {
         let reply = stream.message().await?.ok_or_else(|| cut_short("its header"))?;
         let Part { output, size, source, cut_off } = wire::header(&wire::set("header", reply.header)?)?;
-        Ok(Got { output, size, source, cut_off, first: reply.chunk, stream })
+        Ok(ReceivedValue { output, size, source, cut_off, first: reply.chunk, stream })
     }
 
-    /// The next piece; nothing at the end.
+    /// The next piece; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
         if !self.first.is_empty() {
             return Some(Ok(std::mem::take(&mut self.first)));
@@ -52,7 +52,7 @@ impl Got {
             .transpose()
     }
 
-    /// All pieces as one.
+    /// All pieces, concatenated.
     pub async fn bytes(mut self) -> Result<Bytes, Error> {
         let mut all = BytesMut::from(std::mem::take(&mut self.first));
         while let Some(piece) = self.next().await {
@@ -62,7 +62,7 @@ impl Got {
     }
 }
 
-/// Several values on their way here.
+/// Several values that are being received.
 #[derive(Debug)]
 pub struct Many {
     pub(super) stream: Streaming<proto::GetManyReply>,
@@ -73,36 +73,36 @@ pub struct Many {
 pub enum Piece {
     /// A value begins.
     Header {
-        /// The blob that the address came to.
+        /// The address of the value's bytes.
         output: Address,
-        /// How many bytes it has.
+        /// Its size in bytes.
         size: u64,
-        /// Where it came from.
+        /// The origin of the value.
         source: Source,
     },
-    /// The next bytes of it.
+    /// The next bytes of the value.
     Bytes(Bytes),
-    /// There is no value, or no more of it.
+    /// There is no value, or the rest of it is missing.
     Failed {
         /// The kind of failure.
         code: Code,
-        /// What the server says about it.
+        /// The server's message.
         message: String,
     },
 }
 
 impl Many {
-    /// The next piece, with the place of its value in the list; nothing at the end.
+    /// The next piece, with the index of its value in the list; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<(usize, Piece), Error>> {
-        use proto::get_many_reply::Part as Sent;
+        use proto::get_many_reply::Part as ReplyPart;
         let piece = |reply: proto::GetManyReply| {
             let piece = match wire::set("part", reply.part)? {
-                Sent::Header(header) => {
+                ReplyPart::Header(header) => {
                     let Part { output, size, source, .. } = wire::header(&header)?;
                     Piece::Header { output, size, source }
                 }
-                Sent::Chunk(bytes) => Piece::Bytes(bytes),
-                Sent::Failure(failure) => {
+                ReplyPart::Chunk(bytes) => Piece::Bytes(bytes),
+                ReplyPart::Failure(failure) => {
                     Piece::Failed { code: Code::from_i32(failure.code), message: failure.message }
                 }
             };
@@ -115,31 +115,31 @@ impl Many {
     }
 }
 
-/// An archive on its way here.
+/// An archive that is being received.
 #[derive(Debug)]
-pub struct Exporting {
+pub struct ReceivedArchive {
     stream: Streaming<proto::ExportReply>,
-    exported: Option<Exported>,
+    exported: Option<ExportReport>,
 }
 
-impl Exporting {
-    pub(super) fn begin(stream: Streaming<proto::ExportReply>) -> Exporting {
-        Exporting { stream, exported: None }
+impl ReceivedArchive {
+    pub(super) fn begin(stream: Streaming<proto::ExportReply>) -> ReceivedArchive {
+        ReceivedArchive { stream, exported: None }
     }
 
-    /// The next piece; nothing at the end.
+    /// The next piece; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Bytes, Error>> {
-        use proto::export_reply::Part as Sent;
+        use proto::export_reply::Part as ExportPart;
         loop {
             let part = match self.stream.message().await {
                 Ok(Some(reply)) => reply.part,
                 Ok(None) if self.exported.is_some() => return None,
-                Ok(None) => return Some(Err(cut_short("the word of its end"))),
+                Ok(None) => return Some(Err(cut_short("its last message"))),
                 Err(status) => return Some(Err(status.into())),
             };
             let exported = match wire::set("part", part) {
-                Ok(Sent::Chunk(bytes)) => return Some(Ok(bytes)),
-                Ok(Sent::Exported(exported)) => wire::exported(&exported),
+                Ok(ExportPart::Chunk(bytes)) => return Some(Ok(bytes)),
+                Ok(ExportPart::Exported(exported)) => wire::exported(&exported),
                 Err(bad) => Err(bad),
             };
             match exported {
@@ -149,30 +149,30 @@ impl Exporting {
         }
     }
 
-    /// What the archive holds, once all of it is here.
-    pub fn exported(&self) -> Option<&Exported> {
+    /// The counts of the archive, once all of it has arrived.
+    pub fn exported(&self) -> Option<&ExportReport> {
         self.exported.as_ref()
     }
 }
 
-/// Hears what happens at the server.
+/// Receives the events of a server.
 #[derive(Debug)]
-pub struct Hearing {
+pub struct NoticeStream {
     stream: Streaming<proto::EventsReply>,
 }
 
-impl Hearing {
-    /// Waits for the server's word that it is heard.
-    pub(super) async fn begin(mut stream: Streaming<proto::EventsReply>) -> Result<Hearing, Error> {
+impl NoticeStream {
+    /// Waits until the server confirms the subscription.
+    pub(super) async fn begin(mut stream: Streaming<proto::EventsReply>) -> Result<NoticeStream, Error> {
         let first = stream.message().await?.ok_or_else(|| cut_short("its beginning"))?;
         match wire::heard(first)? {
-            None => Ok(Hearing { stream }),
+            None => Ok(NoticeStream { stream }),
             Some(heard) => Err(Error::Answer(format!("a stream of events begins with {heard:?}"))),
         }
     }
 
-    /// What happened next; nothing once the server is gone.
-    pub async fn next(&mut self) -> Option<Result<Heard, Error>> {
+    /// The next event; `None` once the server has closed the stream.
+    pub async fn next(&mut self) -> Option<Result<Notice, Error>> {
         match self.stream.message().await {
             Ok(Some(reply)) => wire::heard(reply).map_err(Error::from).transpose(),
             Ok(None) => None,
@@ -185,11 +185,11 @@ fn cut_short(lacks: &str) -> Error {
     Error::Answer(format!("the stream ended without {lacks}"))
 }
 
-/// Pieces are cut to this size: a message fills no more than a few frames.
+/// The size of a piece. A message then fits into a few frames.
 const CHUNK: usize = 256 << 10;
 
-/// Sends a stream of bytes and waits for the answer. If the giver fails the call is dropped, for to end it would tell
-/// the server that it has everything.
+/// Sends a stream of bytes and waits for the reply. If the stream fails, the call is dropped, because a clean end would
+/// tell the server that the stream is complete.
 pub(super) async fn send<E, M, R, Call>(
     bytes: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     write: impl Fn(Bytes) -> M + Send + 'static,
@@ -207,7 +207,7 @@ where
             match bytes.next().await? {
                 Ok(next) => piece = next,
                 Err(error) => {
-                    // Nobody waits for it if the call is over.
+                    // The receiver is gone if the call has ended.
                     let _ = fail.send(error);
                     return std::future::pending().await;
                 }
@@ -218,8 +218,8 @@ where
     });
     match select(pin!(call(chunks.map(write).boxed())), failed).await {
         Either::Left((reply, _)) => Ok(reply?.into_inner()),
-        Either::Right((Ok(error), _)) => Err(Error::Giver(Arc::new(error))),
-        // The stream ended, so it will not fail any more.
+        Either::Right((Ok(error), _)) => Err(Error::Source(Arc::new(error))),
+        // The stream ended, so it cannot fail any more.
         Either::Right((Err(_), call)) => Ok(call.await?.into_inner()),
     }
 }

@@ -1,7 +1,7 @@
-//! The console: the page and the files of `web/`, as a part of the binary.
+//! The console: the page and the files of `web/`, embedded into the binary.
 //!
-//! Plain files without a build step. The page loads nothing from elsewhere, and its policy lets it load nothing from
-//! elsewhere. Everybody may read these files: what they show comes from the API, with the token of the user.
+//! Plain files without a build step. The page loads nothing from other origins, and its content security policy forbids
+//! it. Everybody may read these files. The page reads its data from the API with the user's token.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,9 +22,16 @@ use tonic::Code;
 
 use crate::failure::Failure;
 
-/// No script, style, font, image or request of another origin; no inline script or style; no frame around the page.
+/// Forbids scripts, styles, fonts, images and requests of other origins, inline scripts and styles, and framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+                      connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// The policy of the frame for timelines and reports, which contain inline styles and scripts. The frame has no origin,
+/// so it reaches neither the token nor the server. It makes no requests. Only the console may embed it.
+const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
+                            style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; \
+                            frame-ancestors 'self'";
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -38,10 +45,12 @@ macro_rules! file {
 }
 
 const PAGE: &str = "index.html";
+const FRAME: &str = "frame.html";
 
 /// The files, with their types.
-const FILES: [(&str, &str, &str); 23] = [
+const FILES: [(&str, &str, &str); 26] = [
     file!("index.html", HTML),
+    file!("frame.html", HTML),
     file!("icon.svg", SVG),
     file!("style.css", CSS),
     file!("views.css", CSS),
@@ -49,6 +58,7 @@ const FILES: [(&str, &str, &str); 23] = [
     file!("main.js", SCRIPT),
     file!("api.js", SCRIPT),
     file!("cancel.js", SCRIPT),
+    file!("cells.js", SCRIPT),
     file!("chart.js", SCRIPT),
     file!("dom.js", SCRIPT),
     file!("graph.js", SCRIPT),
@@ -57,6 +67,7 @@ const FILES: [(&str, &str, &str); 23] = [
     file!("timeline.js", SCRIPT),
     file!("pages/dataset.js", SCRIPT),
     file!("pages/datasets.js", SCRIPT),
+    file!("pages/file.js", SCRIPT),
     file!("pages/overview.js", SCRIPT),
     file!("pages/plan.js", SCRIPT),
     file!("pages/plans.js", SCRIPT),
@@ -81,7 +92,7 @@ impl Asset {
     }
 }
 
-/// The page at `/` and its files under `/console/`, for the service and for programs that have an API of their own.
+/// The page at `/` and its files under `/console/`, for the service and for programs with their own API.
 pub fn routes() -> Router {
     let files = FILES.into_iter().map(|(path, kind, body)| Asset::new(path, kind, body.into()));
     let palette = Asset::new("palette.css", CSS, palette::css().into());
@@ -99,25 +110,27 @@ async fn file(
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    // A path that is not UTF-8 names no file.
+    // A path that is not UTF-8 is not the path of a file.
     let path = path.map(|Path(path)| path).unwrap_or_default();
     find(&assets, &path, &headers).unwrap_or_else(|| {
         Failure::new(Code::NotFound, format!("there is nothing at {}", uri.path())).into_response()
     })
 }
 
-/// A file, or that the client has it. Browsers ask each time, so a page and its scripts are of one version.
+/// A file, or "not modified" if the client has it. Browsers revalidate each time, so a page and its scripts have one
+/// version.
 fn find(assets: &[Asset], path: &str, headers: &HeaderMap) -> Option<Response> {
     const OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
     const RESOURCE: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
     let asset = assets.iter().find(|asset| asset.path == path)?;
+    let (policy, framing) = if path == FRAME { (FRAME_POLICY, "SAMEORIGIN") } else { (POLICY, "DENY") };
     let described = [
         (CONTENT_TYPE, asset.kind),
         (ETAG, &asset.tag),
         (CACHE_CONTROL, "no-cache"),
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_SECURITY_POLICY, policy),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (X_FRAME_OPTIONS, "DENY"),
+        (X_FRAME_OPTIONS, framing),
         (REFERRER_POLICY, "no-referrer"),
         (OPENER, "same-origin"),
         (RESOURCE, "same-origin"),
@@ -182,7 +195,11 @@ mod tests {
             for scheme in ["http://", "https://", "ws://", "wss://"] {
                 assert!(!rest.contains(scheme), "{path}: {scheme}");
             }
+            // The frame shows pages. Its policy removes their origin.
             for inline in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
+                if path == FRAME {
+                    continue;
+                }
                 assert!(!body.contains(inline), "{path}: {inline} makes markup of text");
             }
         }

@@ -1,32 +1,36 @@
-//! Builds the dataset of a job, and tells how far it is.
+//! Builds the dataset of a job, and reports its progress.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_dataset::output::LimitReport;
 use anabranch_dataset::post::Post;
 use anabranch_dataset::{
-    BuildOptions, BuildReport, Dataset, Error, JournalPlace, Loaded, ModelSource, StopReason,
+    BuildOptions, BuildReport, Dataset, Error, JournalPlace, LoadedConfig, ModelSource, StopReason,
 };
 use anabranch_dataset_inspect::live::{Pace, end_event, errors_event, start_event, stopping_event};
 use anabranch_model::Demo;
 use serde_json::json;
 
 use super::job::{Job, LiveBuild};
+use super::past::{PastBuild, PastCells};
 use super::spec::JobEnd;
-use super::{BuildPlace, Datasets, check};
+use super::{BuildPlace, Datasets, cells, check, disk};
+use crate::observe::TraceHeaders;
 
-/// The time between two events of progress.
+/// The interval between progress events.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+/// The most runs of equal cells in one event, of about ten bytes each. If more cells changed, clients read all cells.
+const CHANGES_MOST: usize = 2_000;
 
-/// How a build ended.
+/// The end of a build.
 enum Ending {
     Job(JobEnd),
-    /// The server shuts down: the next start continues it.
+    /// The server shuts down. It continues the build at the next start.
     Paused,
 }
 
-/// Builds a job and notes its end.
+/// Builds a job and records its end.
 pub(super) async fn run(datasets: Datasets, job: Arc<Job>, place: BuildPlace) {
     job.set_building(true);
     let guard = BuildingGuard(Arc::clone(&job));
@@ -44,7 +48,7 @@ pub(super) async fn run(datasets: Datasets, job: Arc<Job>, place: BuildPlace) {
     drop(place);
 }
 
-/// Undone however the build ends.
+/// Resets the job's flag however the build ends.
 struct BuildingGuard(Arc<Job>);
 
 impl Drop for BuildingGuard {
@@ -75,12 +79,9 @@ async fn build(datasets: &Datasets, job: &Arc<Job>) -> Result<Ending, String> {
     let spec = &job.spec;
     job.event("start", &start_event(&spec.name, spec.rows, spec.seed, spec.demo, &columns));
     let report = follow(datasets, job, &live).await;
-    let elapsed = {
-        let mut pace = live.pace();
-        pace.read(&live.build, clock.now());
-        job.event("progress", &pace.json());
-        pace.elapsed()
-    };
+    tell_progress(job, &live, clock.now());
+    let elapsed = live.pace().elapsed();
+    keep_past(datasets, job, &live).await;
     let report = report.map_err(|error| told(&error, job))?;
     let (state, error) = match &report.stopped {
         None => ("complete", None),
@@ -95,18 +96,35 @@ async fn build(datasets: &Datasets, job: &Arc<Job>) -> Result<Ending, String> {
     Ok(Ending::Job(JobEnd { state: state.to_owned(), error, run, rows, failed_cells: error_count }))
 }
 
-/// The dataset of a job, read and compiled on a thread for it.
-async fn open(datasets: &Datasets, job: &Arc<Job>) -> Result<(Loaded, Dataset), String> {
+/// Stores the part of the build that the dataset's page shows from now on.
+async fn keep_past(datasets: &Datasets, job: &Arc<Job>, live: &Arc<LiveBuild>) {
+    let (job, live) = (Arc::clone(job), Arc::clone(live));
+    let dataset = job.spec.id;
+    let kept = datasets.off_workers(move || {
+        let progress = live.build.progress();
+        let (rows, columns) = progress.shape();
+        let cells = progress.cells(0..rows).and_then(|cells| PastCells::new(&cells, columns));
+        disk::note_past(&job.folder, &PastBuild { history: job.state().history.clone(), cells })
+    });
+    if !matches!(kept.await, Ok(Ok(()))) {
+        tracing::warn!(%dataset, "the curves and cells of a dataset are not kept");
+    }
+}
+
+/// Reads and compiles the dataset of a job on a blocking thread.
+async fn open(datasets: &Datasets, job: &Arc<Job>) -> Result<(LoadedConfig, Dataset), String> {
     let (shared, job) = (Arc::clone(&datasets.shared), Arc::clone(job));
     let handle = tokio::runtime::Handle::current();
     let opened = datasets.off_workers(move || {
         let _runtime = handle.enter();
         let loaded = check::load(&shared.settings, &job.folder, &job.spec)?;
         let has_models = loaded.config.columns.iter().any(|column| !column.model_aliases().is_empty());
-        let post: Arc<dyn Post> = Arc::new(shared.client.clone());
+        let headers = job.spec.trace.as_ref().map(TraceHeaders::pairs).unwrap_or_default();
+        let client = shared.client.with_headers(&headers).map_err(|error| error.to_string())?;
+        let post: Arc<dyn Post> = Arc::new(client.clone());
         let models = match job.spec.demo || !has_models {
             true => ModelSource::Demo(Demo::new()),
-            false => ModelSource::Servers(shared.client.clone()),
+            false => ModelSource::Servers(client),
         };
         let mut dataset = Dataset::from_config(&loaded, &shared.engine, &models, &post)
             .map_err(|error| told(&error, &job))?;
@@ -116,7 +134,7 @@ async fn open(datasets: &Datasets, job: &Arc<Job>) -> Result<(Loaded, Dataset), 
     opened.await.map_err(|failure| failure.message)?
 }
 
-/// Runs a build until it ends, and tells how far it is about once a second.
+/// Runs a build until it ends, and reports its progress about once per second.
 async fn follow(datasets: &Datasets, job: &Arc<Job>, live: &LiveBuild) -> Result<BuildReport, Error> {
     let clock = Arc::clone(datasets.shared.engine.clock());
     let mut stopping = datasets.shared.stopping.subscribe();
@@ -143,17 +161,28 @@ async fn follow(datasets: &Datasets, job: &Arc<Job>, live: &LiveBuild) -> Result
             () = clock.sleep_until(due) => {
                 let snapshot = live.build.progress().snapshot();
                 job.update(snapshot.rows_written, snapshot.errors.values().sum());
-                let mut pace = live.pace();
-                pace.read(&live.build, clock.now());
-                job.event("progress", &pace.json());
-                drop(pace);
+                tell_progress(job, live, clock.now());
                 tell_limits(job, &mut limits, live.build.limits());
             }
         }
     }
 }
 
-/// An event for each limit that changed.
+/// Sends an event with the counters, and the cells that changed since the last one.
+fn tell_progress(job: &Job, live: &LiveBuild, now: Instant) {
+    let mut pace = live.pace();
+    pace.read(&live.build, now);
+    let mut progress = pace.json();
+    let figures = pace.figures();
+    drop(pace);
+    job.state().history.add(&figures);
+    if let Some(changes) = live.build.progress().take_cell_changes(CHANGES_MOST) {
+        progress["cells"] = cells::changes(changes);
+    }
+    job.event("progress", &progress);
+}
+
+/// Sends an event for each limit that changed.
 fn tell_limits(job: &Job, before: &mut Vec<LimitReport>, now: Vec<LimitReport>) {
     for limit in &now {
         let known = before.iter().find(|known| known.name == limit.name);
@@ -168,7 +197,7 @@ fn tell_limits(job: &Job, before: &mut Vec<LimitReport>, now: Vec<LimitReport>) 
     *before = now;
 }
 
-/// An error of a build, without the folder of the server.
+/// The message of a build error, without the server's folder.
 fn told(error: &Error, job: &Job) -> String {
     let text = match error {
         Error::Config(problems) => problems.to_string(),

@@ -1,10 +1,10 @@
-//! Whether a submission may be built here: its size, its files, its commands and its servers.
+//! Checks whether a submission may be built here: its size, its files, its commands and its servers.
 
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anabranch_dataset::config::{ColumnKind, Config, Problems, Setting, Validator};
-use anabranch_dataset::{Loaded, Sources};
+use anabranch_dataset::{LoadedConfig, Sources};
 use anabranch_text::{count, size};
 use tonic::Code;
 
@@ -42,6 +42,7 @@ pub(super) fn accept(
         models,
         digest: submission.digest,
         idempotency_key: submission.idempotency_key,
+        trace: submission.trace,
         submitted_ms: now_ms(),
         kinds: Vec::new(),
     };
@@ -89,7 +90,7 @@ fn check_size(settings: &DatasetSettings, submission: &Submission) -> Result<(),
     let used = disk::used(&settings.folder);
     if used > settings.disk_most {
         let message = format!(
-            "the datasets here take {}, all that they may; remove some with DELETE /v1/datasets/ID",
+            "the files of all datasets take {}, the most that they may; remove some with DELETE /v1/datasets/ID",
             size::format(used)
         );
         return Err(Failure::new(Code::ResourceExhausted, message));
@@ -97,7 +98,7 @@ fn check_size(settings: &DatasetSettings, submission: &Submission) -> Result<(),
     Ok(())
 }
 
-/// Models and providers of a client's own are refused before anything is contacted or opened.
+/// Refuses a client's own models and providers before anything is contacted or opened.
 fn check_own_parts(folder: &Path, spec: &Spec, text: &str) -> Result<(), Failure> {
     if spec.models.is_some() {
         return Err(not_allowed("`models`"));
@@ -113,7 +114,7 @@ fn check_own_parts(folder: &Path, spec: &Spec, text: &str) -> Result<(), Failure
     check_columns(&config)
 }
 
-/// Columns that run commands or contact servers.
+/// Refuses columns that run commands or contact servers.
 fn check_columns(config: &Config) -> Result<(), Failure> {
     for column in &config.columns {
         match &column.kind {
@@ -139,7 +140,7 @@ fn not_allowed(what: &str) -> Failure {
     Failure::new(Code::FailedPrecondition, message)
 }
 
-fn check_models(settings: &DatasetSettings, loaded: &Loaded, demo: bool) -> Result<(), Failure> {
+fn check_models(settings: &DatasetSettings, loaded: &LoadedConfig, demo: bool) -> Result<(), Failure> {
     let missing = loaded.config.aliases_without_model();
     if demo || missing.is_empty() {
         return Ok(());
@@ -155,8 +156,8 @@ fn check_models(settings: &DatasetSettings, loaded: &Loaded, demo: bool) -> Resu
     )))
 }
 
-/// Reads the configuration of a job. Blocks. The message of what is wrong names no folder of the server.
-pub(super) fn load(settings: &DatasetSettings, folder: &Path, spec: &Spec) -> Result<Loaded, String> {
+/// Reads the configuration of a job. Blocks. Error messages do not name the server's folders.
+pub(super) fn load(settings: &DatasetSettings, folder: &Path, spec: &Spec) -> Result<LoadedConfig, String> {
     let sources = Sources {
         config: folder.join(&spec.config),
         models: spec.models.as_ref().map(|models| folder.join(models)).or_else(|| settings.models.clone()),
@@ -164,12 +165,12 @@ pub(super) fn load(settings: &DatasetSettings, folder: &Path, spec: &Spec) -> Re
         seed: spec.seed,
         seed_folders: (!settings.allow_custom || !settings.files.is_empty()).then(|| settings.files.clone()),
     };
-    let mut loaded = Loaded::read(&sources).map_err(|problems| told(&problems, folder))?;
+    let mut loaded = LoadedConfig::read(&sources).map_err(|problems| told(&problems, folder))?;
     loaded.config.name.clone_from(&spec.name);
     Ok(loaded)
 }
 
-/// The most problems that an answer has.
+/// The most problems in one response.
 const PROBLEMS_MOST: usize = 20;
 
 fn told(problems: &Problems, folder: &Path) -> String {
@@ -183,7 +184,7 @@ fn told(problems: &Problems, folder: &Path) -> String {
     text.replace(&format!("{}/", folder.display()), "")
 }
 
-/// The word for a kind of column.
+/// The name of a kind of column.
 fn kind(kind: &ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Sampler(_) => "sampler",

@@ -7,18 +7,20 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tracing::warn;
 
+use super::past::PastBuild;
 use super::spec::{JobEnd, Spec};
 use crate::runs::RunId;
 
 const SPEC: &str = "spec.json";
 const END: &str = "end.json";
 const CANCELLED: &str = "cancelled";
+const PAST: &str = "past.json";
 /// The output folder of a job's build.
 pub(super) const OUTPUT: &str = "output";
-/// The ending of a folder that is not accepted so far.
+/// The ending of a folder that is not accepted yet.
 const UNFINISHED: &str = ".new";
 
-/// The jobs of a folder, which is made if it is not there; those that came first are first.
+/// The jobs of a folder, oldest first. The folder is created if it does not exist.
 pub(super) fn open(folder: &Path) -> io::Result<Vec<(PathBuf, Spec, Option<JobEnd>)>> {
     fs::create_dir_all(folder)?;
     let mut jobs = Vec::new();
@@ -26,7 +28,7 @@ pub(super) fn open(folder: &Path) -> io::Result<Vec<(PathBuf, Spec, Option<JobEn
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if name.ends_with(UNFINISHED) {
-            // No client was told of it.
+            // No client knows this job.
             fs::remove_dir_all(&path)?;
             continue;
         }
@@ -34,7 +36,7 @@ pub(super) fn open(folder: &Path) -> io::Result<Vec<(PathBuf, Spec, Option<JobEn
         match read(&path) {
             Ok((spec, end)) if spec.id == id => jobs.push((path, spec, end)),
             Ok(_) => {
-                warn!(folder = %path.display(), "the folder of a dataset is skipped: it is another one's");
+                warn!(folder = %path.display(), "the folder of a dataset is skipped: its name is not the id in its files");
             }
             Err(error) => warn!(folder = %path.display(), %error, "the folder of a dataset is skipped"),
         }
@@ -91,17 +93,28 @@ impl NewFolder {
 
 impl Drop for NewFolder {
     fn drop(&mut self) {
-        // The next start removes it if that fails; an accepted folder has another name.
+        // If this fails, the next start removes the folder. An accepted folder has another name.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Notes the end of a job.
+/// Records the end of a job.
 pub(super) fn note_end(folder: &Path, end: &JobEnd) -> io::Result<()> {
     write_durably(folder, END, end)
 }
 
-/// Notes that a job is not to be built any more.
+/// Records the part of a finished build that its page shows.
+pub(super) fn note_past(folder: &Path, past: &PastBuild) -> io::Result<()> {
+    write_durably(folder, PAST, past)
+}
+
+/// The record of the last build; empty if there is none, or if the file is damaged.
+pub(super) fn past(folder: &Path) -> PastBuild {
+    let text = fs::read(folder.join(PAST)).ok();
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
+/// Records that a job is cancelled.
 pub(super) fn note_cancelled(folder: &Path) -> io::Result<()> {
     write_durably(folder, CANCELLED, &true)
 }
@@ -109,20 +122,20 @@ pub(super) fn note_cancelled(folder: &Path) -> io::Result<()> {
 fn write_durably(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
     let temporary = folder.join(format!("{name}{UNFINISHED}"));
     let mut file = File::create(&temporary)?;
-    file.write_all(serde_json::to_string_pretty(value)?.as_bytes())?;
+    file.write_all(&serde_json::to_vec(value)?)?;
     file.sync_all()?;
     fs::rename(&temporary, folder.join(name))?;
     File::open(folder)?.sync_all()
 }
 
-/// Removes a job: first its name, so that half a job is not found after a crash.
+/// Removes a job. Its folder is renamed first, so that no partial job is found after a crash.
 pub(super) fn remove(folder: &Path) -> io::Result<()> {
     let gone = folder.with_extension("new");
     fs::rename(folder, &gone)?;
     fs::remove_dir_all(&gone)
 }
 
-/// The bytes of all files below a folder. What is not read counts nothing.
+/// The bytes of all files below a folder. Unreadable files count as 0.
 pub(super) fn used(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries

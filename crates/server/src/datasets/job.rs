@@ -1,4 +1,4 @@
-//! One job: what it is, where it stands, and how it is told to stop.
+//! One job: its specification, its state, and its cancellation.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +10,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::disk::OUTPUT;
+use super::past::History;
 use super::spec::{JobEnd, Spec};
 use crate::runs::{LiveRun, RunDetail, RunEnd, RunId, RunState};
 
@@ -18,7 +19,7 @@ pub(super) struct Job {
     pub(super) folder: PathBuf,
     state: Mutex<JobState>,
     cancelled: watch::Sender<bool>,
-    /// True while a build is under way.
+    /// Whether a build is running.
     building: watch::Sender<bool>,
     task: Mutex<Option<AbortOnDrop>>,
 }
@@ -28,13 +29,15 @@ pub(super) struct JobState {
     pub(super) run: RunId,
     pub(super) end: Option<JobEnd>,
     pub(super) is_building: bool,
-    /// The build under way.
+    /// The figures of the current build.
+    pub(super) history: History,
+    /// The current build.
     pub(super) build: Option<Arc<LiveBuild>>,
-    /// Until the job has ended.
+    /// Present until the job has ended.
     live: Option<LiveRun>,
 }
 
-/// A build under way, as requests see it.
+/// The current build, shared with requests.
 pub(super) struct LiveBuild {
     pub(super) build: Build,
     pub(super) pace: Mutex<Pace>,
@@ -54,7 +57,7 @@ impl Job {
         live: Option<LiveRun>,
         end: Option<JobEnd>,
     ) -> Job {
-        let state = JobState { run, end, is_building: false, build: None, live };
+        let state = JobState { run, end, is_building: false, history: History::default(), build: None, live };
         Job {
             spec,
             folder,
@@ -73,12 +76,12 @@ impl Job {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The task lives as long as the job.
+    /// Stores the task, which lives as long as the job.
     pub(super) fn hold(&self, task: AbortOnDrop) {
         *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
     }
 
-    /// Ends the task at once.
+    /// Stops the task immediately.
     pub(super) fn abort(&self) {
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(task);
@@ -94,7 +97,7 @@ impl Job {
         self.building.send_replace(is_building);
     }
 
-    /// Waits until no build is under way.
+    /// Waits until no build is running.
     pub(super) async fn built(&self) {
         let mut building = self.building.subscribe();
         // The sender lives as long as the job.
@@ -109,7 +112,7 @@ impl Job {
         *self.cancelled.borrow() || self.state().live.as_ref().is_some_and(LiveRun::is_cancelled)
     }
 
-    /// Is over when somebody cancels the job or its run.
+    /// Completes when the job or its run is cancelled.
     pub(super) fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut job = self.cancelled.subscribe();
         let run = self.state().live.as_ref().map(LiveRun::cancelled);
@@ -137,7 +140,12 @@ impl Job {
         self.state().live.iter().for_each(|live| live.event(kind, data));
     }
 
-    /// Shows the rows so far in lists of runs.
+    /// The number of the run's last event.
+    pub(super) fn last_event(&self) -> u64 {
+        self.state().live.as_ref().map_or(0, LiveRun::last_event)
+    }
+
+    /// Updates the row count that lists of runs show.
     pub(super) fn update(&self, rows: u64, failures: u64) {
         let failures = u32::try_from(failures).unwrap_or(u32::MAX);
         self.state().live.iter().for_each(|live| live.update(Some(rows), failures));
@@ -169,7 +177,7 @@ impl Job {
         }
     }
 
-    /// Ends the run of a job that the next start continues.
+    /// Ends the run of a job that continues at the next start.
     pub(super) fn pause(&self) {
         let live = self.state().live.take();
         drop(live);

@@ -51,7 +51,7 @@ impl Datasets {
                 lines.push(("anabranch_dataset_in_flight", labels, limit.in_flight.to_string()));
             }
         }
-        // Lines of one name stand together, below one type.
+        // Prometheus needs the lines of one name together, below one type.
         lines.sort();
         let mut last = "";
         for (name, labels, value) in &lines {
@@ -65,7 +65,7 @@ impl Datasets {
     }
 }
 
-/// A text as the value of a label.
+/// Escapes the value of a label.
 fn label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

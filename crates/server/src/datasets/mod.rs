@@ -1,7 +1,7 @@
-//! Dataset jobs: configurations that clients submit, built on the server's engine, a few at a time.
+//! Dataset jobs. Clients submit configurations, and the server's engine builds a few of them at a time.
 //!
-//! A job is a folder: its specification, its configuration and the output folder of the build. It is durable before it
-//! is accepted, and a job without an end is continued when the server starts again.
+//! A job is a folder: its specification, its configuration and the output folder of the build. A job is durable before
+//! it is accepted. A job without an end continues when the server starts again.
 
 mod settings;
 mod spec;
@@ -9,6 +9,7 @@ mod disk;
 mod check;
 mod job;
 mod build;
+mod past;
 mod view;
 mod cells;
 mod rows;
@@ -38,11 +39,11 @@ use crate::runs::{RunId, RunKind, Runs};
 #[derive(Clone)]
 pub struct Datasets {
     shared: Arc<DatasetsShared>,
-    /// `None` in handles of the builds themselves.
+    /// `None` in the handles that the builds hold.
     _owner: Option<Arc<Owner>>,
 }
 
-/// Ends all builds when the last handle outside of them is dropped.
+/// Stops all builds when the last handle outside of them is dropped.
 struct Owner(Arc<DatasetsShared>);
 
 impl Drop for Owner {
@@ -59,38 +60,38 @@ struct DatasetsShared {
     client: HttpClient,
     runs: Runs,
     jobs: Mutex<Jobs>,
-    /// True once the server shuts down.
+    /// Whether the server is shutting down.
     stopping: watch::Sender<bool>,
 }
 
 #[derive(Default)]
 struct Jobs {
     by_id: BTreeMap<RunId, Arc<Job>>,
-    /// By `Idempotency-Key`. A job that is being accepted has a place here first.
-    by_key: HashMap<String, Accepted>,
+    /// By `Idempotency-Key`. A job that is being accepted reserves its key here first.
+    by_key: HashMap<String, KeyState>,
     queue: VecDeque<Arc<Job>>,
     building: usize,
 }
 
 #[derive(Clone, Copy)]
-enum Accepted {
+enum KeyState {
     Job(RunId),
     /// Another request with the key is being checked.
     Pending,
 }
 
-/// The bytes of a body beside its configuration and its models.
+/// The bytes that a body may have besides its configuration and its models.
 const BESIDE_CONFIG: usize = 64 << 10;
 
-/// A job that was accepted, now or by an earlier request with the same key.
+/// A job that was accepted, by this or by an earlier request with the same key.
 pub(crate) struct SubmittedJob {
     pub(crate) id: RunId,
     pub(crate) run: RunId,
 }
 
 impl Datasets {
-    /// Opens the folder of jobs and continues those that have not ended. Blocks while it reads the folder; called inside
-    /// of a runtime.
+    /// Opens the folder of jobs and continues those that have not ended. Blocks while it reads the folder. Must be
+    /// called inside a runtime.
     pub fn open(
         settings: DatasetSettings,
         engine: &Engine,
@@ -123,7 +124,7 @@ impl Datasets {
         let job = Arc::new(job);
         let mut jobs = self.shared.lock();
         if let Some(key) = &job.spec.idempotency_key {
-            jobs.by_key.insert(key.clone(), Accepted::Job(job.spec.id));
+            jobs.by_key.insert(key.clone(), KeyState::Job(job.spec.id));
         }
         jobs.by_id.insert(job.spec.id, Arc::clone(&job));
         if job.state().end.is_none() {
@@ -132,7 +133,7 @@ impl Datasets {
         job
     }
 
-    /// Starts queued jobs while there are places.
+    /// Starts queued jobs while build slots are free.
     fn start_next(&self) {
         loop {
             let mut jobs = self.shared.lock();
@@ -148,7 +149,7 @@ impl Datasets {
         }
     }
 
-    /// Refuses a body that is larger than its parts may be, before it is parsed: a value of JSON takes many times its text.
+    /// Refuses an oversized body before it is parsed, because parsed JSON takes many times the memory of its text.
     pub(crate) fn check_body(&self, length: usize) -> Result<(), Failure> {
         let most = self.shared.settings.config_most.saturating_mul(2).saturating_add(BESIDE_CONFIG);
         match length <= most {
@@ -196,20 +197,20 @@ impl Datasets {
         Ok(SubmittedJob { id: job.spec.id, run: id })
     }
 
-    /// The job that an earlier request with the key made. Otherwise the key is taken until the job is there.
+    /// The job of an earlier request with the key. Otherwise the key is reserved until the job exists.
     fn reserve(&self, key: Option<&str>, submission: &Submission) -> Result<Option<Arc<Job>>, Failure> {
         let Some(key) = key else { return Ok(None) };
         let mut jobs = self.shared.lock();
         match jobs.by_key.get(key).copied() {
             None => {
-                jobs.by_key.insert(key.to_owned(), Accepted::Pending);
+                jobs.by_key.insert(key.to_owned(), KeyState::Pending);
                 Ok(None)
             }
-            Some(Accepted::Pending) => {
+            Some(KeyState::Pending) => {
                 let message = "another request with this `Idempotency-Key` is being checked; try again";
                 Err(Failure::new(Code::Aborted, message))
             }
-            Some(Accepted::Job(id)) => {
+            Some(KeyState::Job(id)) => {
                 let job = jobs.by_id.get(&id).cloned();
                 let same = job.filter(|job| job.spec.digest == submission.digest);
                 same.map(Some).ok_or_else(|| {
@@ -234,14 +235,14 @@ impl Datasets {
         Ok(self.find(id)?.output())
     }
 
-    /// Asks a job to stop. What is in flight is finished and saved.
+    /// Asks a job to stop. Calls in flight finish, and their results are saved.
     pub(crate) async fn cancel(&self, id: RunId) -> Result<(), Failure> {
         let job = self.find(id)?;
         if let Some(end) = &job.state().end {
             let message = format!("the dataset {id} has ended: {}", end.state);
             return Err(Failure::new(Code::FailedPrecondition, message));
         }
-        // Durable first: a server that is killed now must not build it again.
+        // The cancellation is durable first, so that a server that is killed now does not build the job again.
         let folder = job.folder.clone();
         let noted = self.off_workers(move || disk::note_cancelled(&folder)).await?;
         noted.map_err(|error| {
@@ -275,10 +276,15 @@ impl Datasets {
         }
         let folder = job.folder.clone();
         let removed = self.off_workers(move || disk::remove(&folder)).await?;
-        removed.map_err(|error| Failure::new(Code::Unavailable, format!("files are left: {error}")))
+        removed.map_err(|error| {
+            Failure::new(
+                Code::Unavailable,
+                format!("some files of the dataset could not be removed: {error}"),
+            )
+        })
     }
 
-    /// Notes the end of a job on disk and ends its run.
+    /// Records the end of a job on disk and ends its run.
     async fn end(&self, job: &Arc<Job>, end: JobEnd) {
         let (folder, noted) = (job.folder.clone(), end.clone());
         let written = self.off_workers(move || disk::note_end(&folder, &noted)).await;
@@ -288,7 +294,7 @@ impl Datasets {
         job.finish(end);
     }
 
-    /// Work that would block an async worker, on a thread of the batch class.
+    /// Runs blocking work on a thread of the batch pool.
     async fn off_workers<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -296,7 +302,7 @@ impl Datasets {
         let (sender, done) = oneshot::channel();
         let work = move || {
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            // Nobody waits for it if the client is gone.
+            // The receiver is gone if the client disconnected.
             let _ = sender.send(done);
         };
         self.shared.engine.pool(Class::Batch).submit(Box::new(work));
@@ -307,12 +313,12 @@ impl Datasets {
         }
     }
 
-    /// Tells all builds to save what is in flight and to end. The next start continues them.
+    /// Asks all builds to save their work in flight and to stop. They continue at the next start.
     pub fn stop(&self) {
         self.shared.stopping.send_replace(true);
     }
 
-    /// Waits until no build is under way.
+    /// Waits until no build is running.
     pub async fn stopped(&self) {
         let mut jobs: Vec<Arc<Job>> = self.shared.lock().by_id.values().cloned().collect();
         jobs.retain(|job| job.state().is_building);
@@ -328,7 +334,7 @@ impl DatasetsShared {
     }
 }
 
-/// A build among those under way. The next one starts when it is dropped.
+/// The slot of a running build. The next build starts when it is dropped.
 struct BuildPlace {
     datasets: Datasets,
 }
@@ -340,7 +346,7 @@ impl Drop for BuildPlace {
     }
 }
 
-/// An `Idempotency-Key` without a job so far. It is free again if no job comes of the request.
+/// An `Idempotency-Key` that has no job yet. It is free again if the request creates no job.
 struct ReservedKey<'a> {
     datasets: &'a Datasets,
     key: Option<&'a str>,
@@ -350,7 +356,7 @@ impl Drop for ReservedKey<'_> {
     fn drop(&mut self) {
         let Some(key) = self.key else { return };
         let mut jobs = self.datasets.shared.lock();
-        if let Some(Accepted::Pending) = jobs.by_key.get(key) {
+        if let Some(KeyState::Pending) = jobs.by_key.get(key) {
             jobs.by_key.remove(key);
         }
     }

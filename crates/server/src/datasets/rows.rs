@@ -17,17 +17,17 @@ use tonic::Code;
 use super::{Datasets, Failure};
 use crate::runs::RunId;
 
-/// Which rows an answer has.
+/// The requested page of rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RowQuery {
-    /// So many at most: 100 if it is not given.
+    /// The maximum number of rows. Default: 100.
     limit: Option<u64>,
-    /// So many rows are left out at the beginning.
+    /// The number of rows to skip.
     after: Option<u64>,
 }
 
-/// The format of all rows.
+/// The format of a download of all rows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Download {
@@ -35,12 +35,12 @@ pub(crate) struct Download {
 }
 
 const LIMIT: u64 = 100;
-const LIMIT_MOST: u64 = 10_000;
+const LIMIT_MOST: u64 = crate::api::ROWS_MOST;
 
-/// The most bytes of rows in one answer.
+/// The most bytes of rows in one response.
 const BYTES_MOST: usize = 16 << 20;
 
-/// Bytes of a file that are read at a time.
+/// The bytes of a file that are read at a time.
 const CHUNK: usize = 256 << 10;
 
 fn limit(asked: Option<u64>) -> Result<usize, Failure> {
@@ -66,7 +66,7 @@ fn unread(error: &FileError) -> Failure {
 }
 
 impl Datasets {
-    /// Some of the rows that are on disk, as the text of a JSON object.
+    /// A page of the rows on disk, as the text of a JSON object.
     pub(crate) async fn rows(&self, id: RunId, query: RowQuery) -> Result<String, Failure> {
         let (output, limit, after) = (self.output(id)?, limit(query.limit)?, query.after.unwrap_or(0));
         let read = self.off_workers(move || read_rows(&output, after, limit)).await?;
@@ -78,7 +78,7 @@ impl Datasets {
         ))
     }
 
-    /// The first failed cells, as the build has written them at its end.
+    /// A page of the failed cells, which the build writes at its end.
     pub(crate) async fn errors(&self, id: RunId, query: RowQuery) -> Result<Value, Failure> {
         let (output, limit, after) = (self.output(id)?, limit(query.limit)?, query.after.unwrap_or(0));
         let read = self.off_workers(move || -> std::io::Result<Option<(Vec<Value>, bool)>> {
@@ -102,7 +102,7 @@ impl Datasets {
         Ok(json!({ "errors": errors, "next": next }))
     }
 
-    /// The report as a page.
+    /// The report as an HTML page.
     pub(crate) async fn report(&self, id: RunId) -> Result<String, Failure> {
         let output = self.output(id)?;
         let read = self.off_workers(move || Report::read(&output).map(|report| report.html())).await?;
@@ -122,7 +122,7 @@ impl Datasets {
         let output = self.output(id)?;
         let not_found = Failure::new(Code::NotFound, format!("the dataset {id} has no file {name:?}"));
         let opened = self.off_workers(move || {
-            // Only a listed name is opened, so that no other file is.
+            // Only a listed name is opened, so that no other file can be read.
             let (name, size) = files(&output).into_iter().find(|(listed, _)| *listed == name)?;
             Some((size, File::open(output.join(name)).ok()?))
         });
@@ -143,13 +143,13 @@ impl Datasets {
             let (file, chunk) =
                 read.await?.map_err(|error| Failure::new(Code::DataLoss, error.to_string()))?;
             match chunk.len() as u64 {
-                0 => Err(Failure::new(Code::DataLoss, "the file became shorter")),
+                0 => Err(Failure::new(Code::DataLoss, "the file became shorter while it was read")),
                 len => Ok(Some((Bytes::from(chunk), (datasets, file, left - len)))),
             }
         }))
     }
 
-    /// All rows that are on disk, in a format; with its content type.
+    /// All rows on disk in a format, with its content type.
     pub(crate) async fn download(&self, id: RunId, query: Download) -> Result<(&'static str, Body), Failure> {
         let (kind, format) = match query.format.as_deref().unwrap_or("jsonl") {
             "jsonl" => ("application/x-ndjson", ExportFormat::Jsonl),
@@ -196,7 +196,7 @@ impl Datasets {
     }
 }
 
-/// The rows of a dataset as text, some at a time: the next ones are read when the client has taken those before.
+/// The rows of a dataset as text, a few at a time. The next ones are read once the client has taken the previous ones.
 struct Export {
     datasets: Datasets,
     files: IntoIter<PathBuf>,
@@ -231,7 +231,7 @@ impl Export {
     }
 }
 
-/// Rows behind the first ones as JSON texts, and where the next page begins.
+/// A page of rows as JSON texts, and the start of the next page.
 fn read_rows(output: &Path, after: u64, limit: usize) -> Result<(Vec<String>, Option<u64>), FileError> {
     let (mut rows, mut at, mut bytes) = (Vec::new(), 0, 0);
     for path in Folder::open(output)?.row_files()? {
@@ -258,10 +258,10 @@ fn read_rows(output: &Path, after: u64, limit: usize) -> Result<(Vec<String>, Op
     Ok((rows, None))
 }
 
-/// The most files of a list.
+/// The most files in a list.
 const FILES_MOST: usize = 100_000;
 
-/// The files of an output folder by name, without the journal.
+/// The files of an output folder, by name, without the journal.
 fn files(output: &Path) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];

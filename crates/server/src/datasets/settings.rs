@@ -1,30 +1,30 @@
-//! How much dataset jobs may take, and what they may do.
+//! The limits and permissions of dataset jobs.
 
 use std::path::PathBuf;
 
-/// How dataset jobs are set up.
+/// The settings of dataset jobs.
 #[derive(Clone, Debug)]
 pub struct DatasetSettings {
     /// The folder of the jobs.
     pub folder: PathBuf,
-    /// The operator's file with `model_configs` and `providers`. Without it only the demo model answers.
+    /// The operator's file with `model_configs` and `providers`. Without it, only the demo model is available.
     pub models: Option<PathBuf>,
     /// The folders that seeds may be read from. Default: none.
     pub files: Vec<PathBuf>,
-    /// Whether configurations may have custom columns, remote validators, models and providers of their own: they run
-    /// commands and contact servers with the rights of this one. Default: no.
+    /// Whether configurations may have their own custom columns, remote validators, models and providers. These run
+    /// commands and contact servers with the rights of this server. Default: no.
     pub allow_custom: bool,
-    /// The most builds at a time; more wait in the order in which they came. Default 2.
+    /// The most concurrent builds. Further jobs wait in order of arrival. Default: 2.
     pub builds_most: usize,
-    /// The most jobs that are not built. Default 100.
+    /// The most jobs that are queued or being built. Default: 100.
     pub queue_most: usize,
-    /// The most jobs that are kept. Default 1,000.
+    /// The most jobs that are kept. Default: 1,000.
     pub jobs_most: usize,
-    /// The most rows of one job. Default 10,000,000.
+    /// The most rows per job. Default: 10,000,000.
     pub rows_most: u64,
-    /// The most bytes of a configuration. Default 1 MiB.
+    /// The most bytes of a configuration. Default: 1 MiB.
     pub config_most: usize,
-    /// No job is accepted while the files of all jobs take more bytes. Default 64 GiB.
+    /// The disk limit in bytes. No job is accepted while the files of all jobs exceed it. Default: 64 GiB.
     pub disk_most: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a client submits, and what is kept of it.
+//! The submission of a client, and the parts of it that are stored.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use serde_json::Value;
 use tonic::Code;
 
 use crate::failure::Failure;
+use crate::observe::TraceHeaders;
 use crate::runs::RunId;
 
 /// The body of a submission.
@@ -30,14 +31,14 @@ struct SubmissionBody {
     budget: BudgetBody,
 }
 
-/// The most that a job may spend.
+/// The spending limits of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct BudgetBody {
     max_calls: Option<u64>,
     max_tokens: Option<u64>,
     max_cost: Option<f64>,
-    /// As text: `90s`, `2h`.
+    /// A duration such as `90s` or `2h`.
     deadline: Option<String>,
 }
 
@@ -53,7 +54,7 @@ impl BudgetBody {
     }
 }
 
-/// A submission that was read.
+/// A parsed submission.
 #[derive(Debug)]
 pub(crate) struct Submission {
     pub(super) config: FileText,
@@ -65,9 +66,11 @@ pub(crate) struct Submission {
     pub(super) budget: BudgetBody,
     pub(super) digest: String,
     pub(super) idempotency_key: Option<String>,
+    /// The distributed trace that the job belongs to.
+    pub(super) trace: Option<TraceHeaders>,
 }
 
-/// The text of a file, which is JSON or YAML.
+/// The text of a JSON or YAML file.
 #[derive(Debug)]
 pub(super) struct FileText {
     pub(super) ending: &'static str,
@@ -75,7 +78,7 @@ pub(super) struct FileText {
 }
 
 impl Submission {
-    /// Reads a body.
+    /// Parses a body.
     pub(crate) fn read(body: &[u8], key: Option<String>) -> Result<Submission, Failure> {
         let bad = |message: String| Failure::new(Code::InvalidArgument, message);
         let digest = digest(body);
@@ -101,11 +104,17 @@ impl Submission {
             budget,
             digest,
             idempotency_key: key,
+            trace: None,
         })
+    }
+
+    /// The same submission as a part of a distributed trace.
+    pub(crate) fn with_trace(self, trace: Option<TraceHeaders>) -> Submission {
+        Submission { trace, ..self }
     }
 }
 
-/// The most bytes of a name, and of a key.
+/// The most bytes of a name or a key.
 const NAME_MOST: usize = 200;
 
 fn text(field: &str, value: Value) -> Result<FileText, Failure> {
@@ -119,12 +128,12 @@ fn text(field: &str, value: Value) -> Result<FileText, Failure> {
     }
 }
 
-/// Tells two bodies apart.
+/// A digest that tells different bodies apart.
 fn digest(body: &[u8]) -> String {
     anabranch_content::Address::of(body).to_string()
 }
 
-/// A job as its folder has it.
+/// A job, as stored in its folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Spec {
     pub(super) id: RunId,
@@ -139,12 +148,15 @@ pub(super) struct Spec {
     pub(super) models: Option<String>,
     pub(super) digest: String,
     pub(super) idempotency_key: Option<String>,
+    /// The headers of calls to model servers.
+    #[serde(default)]
+    pub(super) trace: Option<TraceHeaders>,
     pub(super) submitted_ms: u64,
     /// The kinds of the columns, by name.
     pub(super) kinds: Vec<(String, String)>,
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct JobEnd {
     /// `complete`, `failed` or `stopped`.

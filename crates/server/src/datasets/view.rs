@@ -1,4 +1,4 @@
-//! Where a job stands, as JSON.
+//! The state of a job, as JSON.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use anabranch_dataset_inspect::live::{cost, rounded};
 use serde_json::{Map, Value, json};
 
 use super::job::Job;
-use super::{Datasets, Failure};
+use super::{Datasets, Failure, disk};
 use crate::runs::RunId;
 
 impl Datasets {
-    /// The latest jobs, the latest first, at most so many before an id; and where the next page begins.
+    /// The latest jobs, newest first: at most `most` before an id, and the start of the next page.
     pub(crate) async fn list(&self, before: Option<RunId>, most: usize) -> Result<Value, Failure> {
         let (jobs, has_more) = {
             let all = self.shared.lock();
@@ -31,16 +31,30 @@ impl Datasets {
     pub(crate) async fn show(&self, id: RunId) -> Result<Value, Failure> {
         let job = self.find(id)?;
         self.off_workers(move || {
+            // The event number is read before the counters, so that a client that follows the later events misses none.
+            let event = job.last_event();
             let mut shown = status(&job);
             let text = std::fs::read_to_string(job.folder.join(&job.spec.config)).ok();
             shown["config"] = text.into();
+            shown["event"] = event.into();
+            shown["history"] = history(&job);
             shown
         })
         .await
     }
 }
 
-/// Where a job stands. Blocks.
+/// The curves of the current build, or of the last one. Blocks.
+fn history(job: &Job) -> Value {
+    let live = {
+        let state = job.state();
+        state.is_building.then(|| state.history.clone())
+    };
+    let history = live.unwrap_or_else(|| disk::past(&job.folder).history);
+    serde_json::to_value(history).expect("numbers are JSON")
+}
+
+/// The state of a job. Blocks.
 fn status(job: &Job) -> Value {
     let (run, end, build, is_building) = {
         let state = job.state();
@@ -71,7 +85,7 @@ fn status(job: &Job) -> Value {
     shown
 }
 
-/// The state of a build as it was last written, in the form of an event of progress.
+/// The last recorded state of a build, in the format of a progress event.
 fn from_folder(job: &Job) -> Value {
     let Ok(FolderStatus { build, .. }) = FolderStatus::read(&job.output()) else {
         return json!({

@@ -4,7 +4,7 @@ pub struct RunRequest {
     /// The name of the plan.
     #[prost(string, tag = "1")]
     pub plan: ::prost::alloc::string::String,
-    /// The caller's name for the request; without it, one is made up.
+    /// The client's id for the request. The server generates one if it is empty.
     #[prost(string, tag = "4")]
     pub request_id: ::prost::alloc::string::String,
     /// The parameters that the request sets.
@@ -126,7 +126,7 @@ pub struct RunResponse {
     /// The rows of each output (FORM_COLUMNS).
     #[prost(message, repeated, tag = "4")]
     pub outputs: ::prost::alloc::vec::Vec<Output>,
-    /// The degraded parts of the answer.
+    /// The degraded parts of the response.
     #[prost(message, repeated, tag = "5")]
     pub ledger: ::prost::alloc::vec::Vec<LedgerEntry>,
     /// The version of the plan that answered.
@@ -140,7 +140,7 @@ pub struct RunResponse {
 pub struct Candidate {
     #[prost(int64, tag = "1")]
     pub id: i64,
-    /// The name of the output that it is a row of.
+    /// The name of its output.
     #[prost(string, tag = "2")]
     pub output: ::prost::alloc::string::String,
     /// The values that are not null, by the names of their keys.
@@ -159,7 +159,7 @@ pub struct Output {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LedgerEntry {
-    /// The node that did not make it.
+    /// The node that failed or was too late.
     #[prost(string, tag = "1")]
     pub node: ::prost::alloc::string::String,
     /// The timeout node around it, if the fallback is for the whole region.
@@ -180,7 +180,7 @@ pub struct LedgerEntry {
     pub age_us: ::core::option::Option<u64>,
     #[prost(uint64, tag = "8")]
     pub rows: u64,
-    /// The number of keys whose earlier values were known, and of those that were asked for.
+    /// The number of keys with stale values, and of all requested keys.
     #[prost(uint32, optional, tag = "9")]
     pub known_keys: ::core::option::Option<u32>,
     #[prost(uint32, optional, tag = "10")]
@@ -188,7 +188,7 @@ pub struct LedgerEntry {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RunManyResponse {
-    /// The place of the request in the stream, from 0.
+    /// The index of the request in the stream, from 0.
     #[prost(uint64, tag = "1")]
     pub place: u64,
     #[prost(oneof = "run_many_response::Result", tags = "2, 3")]
@@ -206,7 +206,7 @@ pub mod run_many_response {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RunError {
-    /// The number of a gRPC status code.
+    /// A gRPC status code.
     #[prost(int32, tag = "1")]
     pub code: i32,
     #[prost(string, tag = "2")]
@@ -218,7 +218,7 @@ pub struct ListRequest {}
 pub struct ListResponse {
     #[prost(message, repeated, tag = "1")]
     pub plans: ::prost::alloc::vec::Vec<PlanSummary>,
-    /// Why the latest project file or registry is not served; empty if it is.
+    /// The reason why the latest project file or registry is not in use; empty if it is.
     #[prost(string, tag = "2")]
     pub problem: ::prost::alloc::string::String,
 }
@@ -245,7 +245,7 @@ pub struct PlanSummary {
     pub error_rate: f64,
     #[prost(double, tag = "10")]
     pub degraded_rate: f64,
-    /// Why the latest file of the plan is not served; empty if it is.
+    /// The reason why the latest file of the plan is not in use; empty if it is.
     #[prost(string, tag = "11")]
     pub problem: ::prost::alloc::string::String,
     /// The version on trial; empty if there is none.
@@ -263,7 +263,7 @@ pub struct DescribeRequest {
 pub struct DescribeResponse {
     #[prost(message, optional, tag = "1")]
     pub summary: ::core::option::Option<PlanSummary>,
-    /// The same as GET /v1/plans/{name} answers: parameters, graph, latencies, an example request.
+    /// The response of GET /v1/plans/{name}: parameters, graph, latencies, an example request.
     #[prost(string, tag = "2")]
     pub json: ::prost::alloc::string::String,
 }
@@ -279,7 +279,7 @@ pub struct ReloadResponse {
     #[prost(string, repeated, tag = "1")]
     pub changed: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// The form of the rows of an answer.
+/// The form of the rows in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Form {
@@ -388,8 +388,8 @@ pub mod plans_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Answers one request. The call's deadline (grpc-timeout) is that of the run: parts of the plan that would miss it
-        /// are replaced by their fallbacks, and the ledger of the answer lists them.
+        /// Answers one request. The deadline of the call (grpc-timeout) is that of the run: parts of the plan that would miss
+        /// it are replaced by their fallbacks, and the ledger (the list of degraded parts) of the response has them.
         pub async fn run(
             &mut self,
             request: impl tonic::IntoRequest<super::RunRequest>,
@@ -411,7 +411,7 @@ pub mod plans_client {
                 .insert(GrpcMethod::new("anabranch.plan.v1.Plans", "Run"));
             self.inner.unary(req, path, codec).await
         }
-        /// Answers requests in the order in which they come; each has an answer or an error of its own.
+        /// Answers requests in order. Each has its own response or error.
         pub async fn run_many(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::RunRequest>,
@@ -436,7 +436,7 @@ pub mod plans_client {
                 .insert(GrpcMethod::new("anabranch.plan.v1.Plans", "RunMany"));
             self.inner.streaming(req, path, codec).await
         }
-        /// All plans in short.
+        /// Lists all plans.
         pub async fn list(
             &mut self,
             request: impl tonic::IntoRequest<super::ListRequest>,
@@ -458,7 +458,7 @@ pub mod plans_client {
                 .insert(GrpcMethod::new("anabranch.plan.v1.Plans", "List"));
             self.inner.unary(req, path, codec).await
         }
-        /// One plan.
+        /// Describes one plan.
         pub async fn describe(
             &mut self,
             request: impl tonic::IntoRequest<super::DescribeRequest>,
@@ -483,7 +483,7 @@ pub mod plans_client {
                 .insert(GrpcMethod::new("anabranch.plan.v1.Plans", "Describe"));
             self.inner.unary(req, path, codec).await
         }
-        /// Loads plans again. A file that is wrong changes nothing, and the call fails with all problems.
+        /// Reloads plans. If a file is wrong, nothing changes, and the call fails with all problems.
         pub async fn reload(
             &mut self,
             request: impl tonic::IntoRequest<super::ReloadRequest>,
@@ -520,8 +520,8 @@ pub mod plans_server {
     /// Generated trait containing gRPC methods that should be implemented for use with PlansServer.
     #[async_trait]
     pub trait Plans: std::marker::Send + std::marker::Sync + 'static {
-        /// Answers one request. The call's deadline (grpc-timeout) is that of the run: parts of the plan that would miss it
-        /// are replaced by their fallbacks, and the ledger of the answer lists them.
+        /// Answers one request. The deadline of the call (grpc-timeout) is that of the run: parts of the plan that would miss
+        /// it are replaced by their fallbacks, and the ledger (the list of degraded parts) of the response has them.
         async fn run(
             &self,
             request: tonic::Request<super::RunRequest>,
@@ -532,17 +532,17 @@ pub mod plans_server {
             >
             + std::marker::Send
             + 'static;
-        /// Answers requests in the order in which they come; each has an answer or an error of its own.
+        /// Answers requests in order. Each has its own response or error.
         async fn run_many(
             &self,
             request: tonic::Request<tonic::Streaming<super::RunRequest>>,
         ) -> std::result::Result<tonic::Response<Self::RunManyStream>, tonic::Status>;
-        /// All plans in short.
+        /// Lists all plans.
         async fn list(
             &self,
             request: tonic::Request<super::ListRequest>,
         ) -> std::result::Result<tonic::Response<super::ListResponse>, tonic::Status>;
-        /// One plan.
+        /// Describes one plan.
         async fn describe(
             &self,
             request: tonic::Request<super::DescribeRequest>,
@@ -550,7 +550,7 @@ pub mod plans_server {
             tonic::Response<super::DescribeResponse>,
             tonic::Status,
         >;
-        /// Loads plans again. A file that is wrong changes nothing, and the call fails with all problems.
+        /// Reloads plans. If a file is wrong, nothing changes, and the call fails with all problems.
         async fn reload(
             &self,
             request: tonic::Request<super::ReloadRequest>,

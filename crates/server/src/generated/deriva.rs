@@ -151,7 +151,7 @@ pub struct GcRequest {
     pub dry_run: bool,
     #[prost(bool, tag = "3")]
     pub detail_addrs: bool,
-    /// 0: no limit.
+    /// 0 for no limit.
     #[prost(uint64, tag = "4")]
     pub max_removals: u64,
 }
@@ -329,7 +329,7 @@ pub mod deriva_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Keeps bytes.
+        /// Stores a blob.
         pub async fn put_leaf(
             &mut self,
             request: impl tonic::IntoRequest<super::PutLeafRequest>,
@@ -351,7 +351,7 @@ pub mod deriva_client {
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "PutLeaf"));
             self.inner.unary(req, path, codec).await
         }
-        /// Keeps a recipe, whether or not its function and inputs are known.
+        /// Stores a recipe, even if its function or inputs are unknown.
         pub async fn put_recipe(
             &mut self,
             request: impl tonic::IntoRequest<super::PutRecipeRequest>,
@@ -373,7 +373,7 @@ pub mod deriva_client {
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "PutRecipe"));
             self.inner.unary(req, path, codec).await
         }
-        /// The value of an address, in pieces; a value without bytes has no piece.
+        /// Streams the value of an address in chunks. An empty value has no chunk.
         pub async fn get(
             &mut self,
             request: impl tonic::IntoRequest<super::GetRequest>,
@@ -395,7 +395,7 @@ pub mod deriva_client {
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Get"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// The recipe at an address.
+        /// Returns the recipe at an address.
         pub async fn resolve(
             &mut self,
             request: impl tonic::IntoRequest<super::ResolveRequest>,
@@ -417,7 +417,7 @@ pub mod deriva_client {
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Resolve"));
             self.inner.unary(req, path, codec).await
         }
-        /// Forgets what a recipe came to.
+        /// Removes the cached value of a recipe.
         pub async fn invalidate(
             &mut self,
             request: impl tonic::IntoRequest<super::InvalidateRequest>,
@@ -439,7 +439,7 @@ pub mod deriva_client {
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Invalidate"));
             self.inner.unary(req, path, codec).await
         }
-        /// Forgets what everything made from an address came to.
+        /// Removes the cached values of all dependents of an address.
         pub async fn cascade_invalidate(
             &mut self,
             request: impl tonic::IntoRequest<super::CascadeInvalidateRequest>,
@@ -464,7 +464,7 @@ pub mod deriva_client {
                 .insert(GrpcMethod::new("deriva.Deriva", "CascadeInvalidate"));
             self.inner.unary(req, path, codec).await
         }
-        /// How much there is.
+        /// Returns counts.
         pub async fn status(
             &mut self,
             request: impl tonic::IntoRequest<super::StatusRequest>,
@@ -483,7 +483,7 @@ pub mod deriva_client {
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Status"));
             self.inner.unary(req, path, codec).await
         }
-        /// Computes a recipe again and compares.
+        /// Computes a recipe again and compares the values.
         pub async fn verify(
             &mut self,
             request: impl tonic::IntoRequest<super::VerifyRequest>,
@@ -502,7 +502,7 @@ pub mod deriva_client {
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Verify"));
             self.inner.unary(req, path, codec).await
         }
-        /// Removes bytes that no recipe and no pin holds.
+        /// Removes blobs that neither a recipe nor a pin holds.
         pub async fn garbage_collect(
             &mut self,
             request: impl tonic::IntoRequest<super::GcRequest>,
@@ -524,7 +524,7 @@ pub mod deriva_client {
                 .insert(GrpcMethod::new("deriva.Deriva", "GarbageCollect"));
             self.inner.unary(req, path, codec).await
         }
-        /// Holds an address.
+        /// Pins an address.
         pub async fn pin(
             &mut self,
             request: impl tonic::IntoRequest<super::PinRequest>,
@@ -543,7 +543,7 @@ pub mod deriva_client {
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Pin"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lets go of it.
+        /// Unpins an address.
         pub async fn unpin(
             &mut self,
             request: impl tonic::IntoRequest<super::UnpinRequest>,
@@ -562,7 +562,7 @@ pub mod deriva_client {
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "Unpin"));
             self.inner.unary(req, path, codec).await
         }
-        /// What is held.
+        /// Lists the pinned addresses.
         pub async fn list_pins(
             &mut self,
             request: impl tonic::IntoRequest<super::ListPinsRequest>,
@@ -584,7 +584,7 @@ pub mod deriva_client {
             req.extensions_mut().insert(GrpcMethod::new("deriva.Deriva", "ListPins"));
             self.inner.unary(req, path, codec).await
         }
-        /// The nodes of a cluster.
+        /// Lists the nodes of a cluster.
         pub async fn cluster_status(
             &mut self,
             request: impl tonic::IntoRequest<super::ClusterStatusRequest>,
@@ -624,12 +624,12 @@ pub mod deriva_server {
     /// Generated trait containing gRPC methods that should be implemented for use with DerivaServer.
     #[async_trait]
     pub trait Deriva: std::marker::Send + std::marker::Sync + 'static {
-        /// Keeps bytes.
+        /// Stores a blob.
         async fn put_leaf(
             &self,
             request: tonic::Request<super::PutLeafRequest>,
         ) -> std::result::Result<tonic::Response<super::PutLeafResponse>, tonic::Status>;
-        /// Keeps a recipe, whether or not its function and inputs are known.
+        /// Stores a recipe, even if its function or inputs are unknown.
         async fn put_recipe(
             &self,
             request: tonic::Request<super::PutRecipeRequest>,
@@ -643,17 +643,17 @@ pub mod deriva_server {
             >
             + std::marker::Send
             + 'static;
-        /// The value of an address, in pieces; a value without bytes has no piece.
+        /// Streams the value of an address in chunks. An empty value has no chunk.
         async fn get(
             &self,
             request: tonic::Request<super::GetRequest>,
         ) -> std::result::Result<tonic::Response<Self::GetStream>, tonic::Status>;
-        /// The recipe at an address.
+        /// Returns the recipe at an address.
         async fn resolve(
             &self,
             request: tonic::Request<super::ResolveRequest>,
         ) -> std::result::Result<tonic::Response<super::ResolveResponse>, tonic::Status>;
-        /// Forgets what a recipe came to.
+        /// Removes the cached value of a recipe.
         async fn invalidate(
             &self,
             request: tonic::Request<super::InvalidateRequest>,
@@ -661,7 +661,7 @@ pub mod deriva_server {
             tonic::Response<super::InvalidateResponse>,
             tonic::Status,
         >;
-        /// Forgets what everything made from an address came to.
+        /// Removes the cached values of all dependents of an address.
         async fn cascade_invalidate(
             &self,
             request: tonic::Request<super::CascadeInvalidateRequest>,
@@ -669,32 +669,32 @@ pub mod deriva_server {
             tonic::Response<super::CascadeInvalidateResponse>,
             tonic::Status,
         >;
-        /// How much there is.
+        /// Returns counts.
         async fn status(
             &self,
             request: tonic::Request<super::StatusRequest>,
         ) -> std::result::Result<tonic::Response<super::StatusResponse>, tonic::Status>;
-        /// Computes a recipe again and compares.
+        /// Computes a recipe again and compares the values.
         async fn verify(
             &self,
             request: tonic::Request<super::VerifyRequest>,
         ) -> std::result::Result<tonic::Response<super::VerifyResponse>, tonic::Status>;
-        /// Removes bytes that no recipe and no pin holds.
+        /// Removes blobs that neither a recipe nor a pin holds.
         async fn garbage_collect(
             &self,
             request: tonic::Request<super::GcRequest>,
         ) -> std::result::Result<tonic::Response<super::GcResponse>, tonic::Status>;
-        /// Holds an address.
+        /// Pins an address.
         async fn pin(
             &self,
             request: tonic::Request<super::PinRequest>,
         ) -> std::result::Result<tonic::Response<super::PinResponse>, tonic::Status>;
-        /// Lets go of it.
+        /// Unpins an address.
         async fn unpin(
             &self,
             request: tonic::Request<super::UnpinRequest>,
         ) -> std::result::Result<tonic::Response<super::UnpinResponse>, tonic::Status>;
-        /// What is held.
+        /// Lists the pinned addresses.
         async fn list_pins(
             &self,
             request: tonic::Request<super::ListPinsRequest>,
@@ -702,7 +702,7 @@ pub mod deriva_server {
             tonic::Response<super::ListPinsResponse>,
             tonic::Status,
         >;
-        /// The nodes of a cluster.
+        /// Lists the nodes of a cluster.
         async fn cluster_status(
             &self,
             request: tonic::Request<super::ClusterStatusRequest>,

@@ -7,15 +7,15 @@ use std::sync::{Mutex, PoisonError};
 
 use axum::http::uri::Authority;
 
-/// A host that clients may use for this server beside loopback and the listener's address: `NAME` or `NAME:PORT`.
+/// A host, besides loopback and the listener's address, that clients may use for this server: `NAME` or `NAME:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedHost {
     host: String,
-    /// Any port if there is none.
+    /// `None` means any port.
     port: Option<u16>,
 }
 
-/// A text is not the name of a host.
+/// The text is not the name of a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected a host name or an IP address, with or without a port, as in recipes.example or [fd00::1]:7421"
@@ -57,7 +57,7 @@ impl HostPort {
     pub(super) fn parse(text: &str) -> Option<HostPort> {
         let authority: Authority = text.parse().ok()?;
         let host = authority.host();
-        // A port that is none would otherwise be read as no port.
+        // A malformed port would otherwise be taken for a missing one.
         let has_port = text.len() > host.len();
         if text.contains('@') || host.is_empty() || has_port != authority.port_u16().is_some() {
             return None;
@@ -67,7 +67,7 @@ impl HostPort {
         Some(HostPort { host, port: authority.port_u16() })
     }
 
-    /// The host and port of an origin, `http://HOST:PORT`; the port is the scheme's own if it is not written.
+    /// The host and port of an origin, `http://HOST:PORT`. The default is the port of the scheme.
     pub(super) fn of_origin(origin: &str) -> Option<HostPort> {
         let (scheme, rest) = origin.split_once("://")?;
         let HostPort { host, port } = HostPort::parse(rest)?;
@@ -79,7 +79,7 @@ impl HostPort {
         Some(HostPort { host, port: Some(port) })
     }
 
-    /// The same with the port of its scheme if none is written.
+    /// The same host, with this port if it has none.
     pub(super) fn or_port(self, port: u16) -> HostPort {
         HostPort { port: self.port.or(Some(port)), ..self }
     }
@@ -111,7 +111,7 @@ impl Hosts {
         Hosts { allowed, bound: Mutex::default() }
     }
 
-    /// The server listens on this IP address from now on.
+    /// Records that the server listens on this IP address from now on.
     pub(crate) fn bind(&self, ip: IpAddr) {
         self.bound.lock().unwrap_or_else(PoisonError::into_inner).push(ip.to_canonical());
     }
@@ -123,8 +123,8 @@ impl Hosts {
         self.allowed.iter().any(fits)
     }
 
-    /// Whether a request may name this host. A server on all addresses (`0.0.0.0`, `[::]`) cannot tell which IP
-    /// addresses are its own, and takes all of them: only a name can be pointed here by DNS.
+    /// Whether a request may name this host. A server on all addresses (`0.0.0.0`, `[::]`) does not know its own IP
+    /// addresses, so it accepts all of them. That is safe, because only a name can be pointed here by DNS.
     pub(super) fn is_ours(&self, host: &HostPort) -> bool {
         let is_bound = |ip: IpAddr| {
             let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,19 +1,17 @@
-//! The request guard: the one layer that every request passes before its handler.
+//! The request guard, which every request passes before its handler.
 //!
 //! Every web page that the user opens can send requests to a server on loopback. So the guard refuses requests that a
-//! page of another site made (`Origin`, `Sec-Fetch-Site`), requests to a name that somebody pointed here by DNS
-//! (`Host`), and bodies that a page can send without asking first. Then it compares the scope of the caller's token with
-//! the scope of the route.
+//! page of another site made (`Origin`, `Sec-Fetch-Site`), requests to a name that an attacker pointed here by DNS
+//! (`Host`), and bodies that a page can send without a preflight request. Then it compares the scope of the caller's
+//! token with the scope of the route.
 
 mod hosts;
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{
-    CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE,
-};
+use axum::extract::{MatchedPath, Request};
+use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::{Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -25,12 +23,11 @@ pub use hosts::{AllowedHost, NotAHost};
 use crate::access::{Caller, Denial, Peer, Scope};
 use crate::api::{self, Needs, RequestBody, Route};
 use crate::failure::refusal;
-use crate::load::{Shed, Slot};
-use crate::observe::{CalledBy, OpenCall};
+use crate::load::{Slot, SlotRefusal};
 use crate::service::Shared;
 use hosts::HostPort;
 
-/// Why a request is refused.
+/// The refusal of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Refusal {
     status: StatusCode,
@@ -48,10 +45,10 @@ impl Refusal {
         Refusal { status, word: "unsupported_media_type", message }
     }
 
-    /// The answer, in the protocol of the request.
+    /// The response, in the protocol of the request.
     fn answer(self, is_grpc: bool) -> Response {
         if is_grpc {
-            // A gRPC client shows the sentence only if the answer is gRPC.
+            // A gRPC client shows the message only if the response is gRPC.
             let code = match self.status {
                 StatusCode::UNAUTHORIZED => Code::Unauthenticated,
                 StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
@@ -64,14 +61,11 @@ impl Refusal {
         if self.status == StatusCode::UNAUTHORIZED {
             answer.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
         }
-        if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
         answer
     }
 }
 
-/// How to authenticate, for clients that ask.
+/// The value of `WWW-Authenticate`.
 const CHALLENGE: &str = "Bearer realm=\"anabranch\"";
 
 impl From<Denial> for Refusal {
@@ -89,57 +83,64 @@ impl From<Denial> for Refusal {
     }
 }
 
-/// Hands a request on, with its [`Caller`] as an extension, or answers why it is refused.
-pub(crate) async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+/// The response to a request that passed the guard or was refused by it.
+pub(crate) struct GuardedAnswer {
+    pub(crate) answer: Response,
+    /// The name of the caller, unless the request was refused before it was known.
+    pub(crate) caller: Option<Arc<str>>,
+    /// The slot of the call until its response is read to the end.
+    pub(crate) open: Option<Slot>,
+}
+
+/// Passes a request on, with its [`Caller`] as an extension, or responds with the reason for its refusal.
+pub(crate) async fn guard(
+    shared: &Shared,
+    route: Option<&'static Route>,
+    mut request: Request,
+    next: Next,
+) -> GuardedAnswer {
     let is_grpc = is_grpc(&request);
-    let caller = match check(&shared, &request) {
+    let caller = match check(shared, route, &request) {
         Ok(caller) => caller,
-        Err(refused) => return refused.answer(is_grpc),
+        Err(refused) => return GuardedAnswer { answer: refused.answer(is_grpc), caller: None, open: None },
     };
-    let called_by = CalledBy(caller.clone());
-    let is_free = route(&request).is_some_and(|route| WITHOUT_SLOT.contains(&route.path));
+    let name = Some(Arc::clone(&caller.name));
+    let is_free = route.is_some_and(|route| WITHOUT_SLOT.contains(&route.path));
     let slots = match is_free {
         true => Ok((None, None)),
-        false => slots(&shared, &caller).await,
+        false => slots(shared, &caller).await,
     };
-    let mut answer = match slots {
-        Ok((slot, open)) => {
+    match slots {
+        Ok((_slot, open)) => {
             request.extensions_mut().insert(caller);
-            let mut answer = next.run(request).await;
-            drop(slot);
-            if let Some(open) = open {
-                answer.extensions_mut().insert(open);
-            }
-            answer
+            GuardedAnswer { answer: next.run(request).await, caller: name, open }
         }
         Err(shed) => {
             shared.metrics.shed(shed);
-            Refusal::from(shed).answer(is_grpc)
+            GuardedAnswer { answer: Refusal::from(shed).answer(is_grpc), caller: name, open: None }
         }
-    };
-    answer.extensions_mut().insert(called_by);
-    answer
+    }
 }
 
-/// Routes that tell how a server does, also when it has too much to do.
+/// The routes that report the state of the server. They also work when the server is overloaded.
 const WITHOUT_SLOT: [&str; 4] = ["/healthz", "/readyz", "/metrics", "/openapi.json"];
 
-/// The slots of a request: for the work, and for the answer.
-async fn slots(shared: &Shared, caller: &Caller) -> Result<(Option<Slot>, Option<OpenCall>), Shed> {
+/// The slots of a request: for the work, and for the response.
+async fn slots(shared: &Shared, caller: &Caller) -> Result<(Option<Slot>, Option<Slot>), SlotRefusal> {
     let open = shared.open_calls.enter(&caller.name).await?;
     let slot = shared.slots.enter(&caller.name).await?;
-    Ok((Some(slot), Some(OpenCall(Arc::new(open)))))
+    Ok((Some(slot), Some(open)))
 }
 
-impl From<Shed> for Refusal {
-    fn from(shed: Shed) -> Refusal {
+impl From<SlotRefusal> for Refusal {
+    fn from(shed: SlotRefusal) -> Refusal {
         match shed {
-            Shed::Client => Refusal {
+            SlotRefusal::Client => Refusal {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 word: "resource_exhausted",
                 message: "this client has more requests under way than its share; try again later".to_owned(),
             },
-            Shed::Server => Refusal {
+            SlotRefusal::Server => Refusal {
                 status: StatusCode::SERVICE_UNAVAILABLE,
                 word: "unavailable",
                 message: "the server has more requests than it can work on; try again later".to_owned(),
@@ -148,44 +149,42 @@ impl From<Shed> for Refusal {
     }
 }
 
-fn check(shared: &Shared, request: &Request) -> Result<Caller, Refusal> {
+fn check(shared: &Shared, route: Option<&'static Route>, request: &Request) -> Result<Caller, Refusal> {
     let host = check_host(&shared.hosts, request)?;
     let own_port = if shared.tls.is_some() { 443 } else { 80 };
     let host = host.map(|host| host.or_port(own_port));
     if !opens_console(request) {
         check_site(&shared.hosts, host.as_ref(), request.headers())?;
     }
-    let route = route(request);
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Unknown);
+    let matched = request.extensions().get::<MatchedPath>();
+    if route.is_none() && matched.is_some_and(|matched| api::has_path(matched.as_str())) {
+        // The router answers that the route does not have this method.
+        return Ok(Caller::nobody(peer));
+    }
     check_kind(request, route)?;
     let needs = match route {
         _ if is_grpc_path(request.uri().path()) => api::grpc_needs(request.uri().path()),
         Some(route) => route.needs,
         None => Needs::Token(Scope::Admin),
     };
-    let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Unknown);
     match (shared.access.caller(request.headers(), peer), needs) {
         (Ok(caller), Needs::Nothing) => Ok(caller),
         (Ok(caller), Needs::Token(needed)) => {
             caller.check(needed)?;
             Ok(caller)
         }
-        // Nobody needs a valid token for what needs none.
+        // Routes that need no token ignore a wrong one.
         (Err(_), Needs::Nothing) => Ok(Caller::nobody(peer)),
         (Err(denial), Needs::Token(_)) => Err(denial.into()),
     }
-}
-
-/// The row of the table for a request, if the router knows its path.
-fn route(request: &Request) -> Option<&'static Route> {
-    let path = request.extensions().get::<MatchedPath>()?;
-    api::find(request.method(), path.as_str()).map(|at| &api::ROUTES[at])
 }
 
 fn is_grpc(request: &Request) -> bool {
     request.version() == Version::HTTP_2 && is_grpc_type(kind(request.headers()))
 }
 
-/// Every host that a request names must be ours. The answer is one of them; a request of HTTP/1.0 may have none.
+/// Checks that every host that a request names is ours, and returns the last one. An HTTP/1.0 request may name none.
 fn check_host(hosts: &Hosts, request: &Request) -> Result<Option<HostPort>, Refusal> {
     let authority = request.uri().authority().map(|authority| Some(authority.as_str()));
     let headers = request.headers().get_all(HOST).iter().map(|host| host.to_str().ok());
@@ -211,8 +210,8 @@ fn check_host(hosts: &Hosts, request: &Request) -> Result<Option<HostPort>, Refu
     Ok(named)
 }
 
-/// Whether a user follows a link to the console. Pages of other sites may have such links: they cannot read the page
-/// that opens, and it does nothing until its user does.
+/// Whether a user follows a link to the console. Other sites may have such links. They cannot read the page, and the
+/// page does nothing before its user acts.
 fn opens_console(request: &Request) -> bool {
     let has = |name: &str, value: &str| request.headers().get(name).is_some_and(|found| found == value);
     request.method() == Method::GET
@@ -262,7 +261,7 @@ fn kind(headers: &HeaderMap) -> Option<&str> {
     headers.get(CONTENT_TYPE)?.to_str().ok()
 }
 
-/// Whether a content type is this one, with or without parameters.
+/// Whether a content type is the wanted one, ignoring parameters.
 fn is_type(found: &str, wanted: &str) -> bool {
     found.split(';').next().is_some_and(|found| found.trim().eq_ignore_ascii_case(wanted))
 }
@@ -275,8 +274,8 @@ fn is_grpc_type(kind: Option<&str>) -> bool {
     kind.is_some_and(is_grpc)
 }
 
-/// A body has the type of its route. A page can send `text/plain`, a form, or no type to any server, but must ask the
-/// server before it sends another type.
+/// Checks that a body has the content type of its route. A page can send `text/plain`, a form, or no type to any
+/// server, but other types need a preflight request.
 fn check_kind(request: &Request, route: Option<&Route>) -> Result<(), Refusal> {
     let (path, headers) = (request.uri().path(), request.headers());
     let kind = kind(headers);
@@ -292,7 +291,7 @@ fn check_kind(request: &Request, route: Option<&Route>) -> Result<(), Refusal> {
             (false, _) => Err(Refusal {
                 status: StatusCode::HTTP_VERSION_NOT_SUPPORTED,
                 word: "http_version_not_supported",
-                message: "gRPC calls come over HTTP/2".to_owned(),
+                message: "gRPC needs HTTP/2, and this call came over HTTP/1".to_owned(),
             }),
         };
     }
@@ -305,7 +304,7 @@ fn check_kind(request: &Request, route: Option<&Route>) -> Result<(), Refusal> {
     if takes == RequestBody::Empty && kind.is_none() {
         return Ok(());
     }
-    // curl sends a form's type with `-d`; that is fine for a blob, as long as no browser sends it.
+    // curl sends the type of a form with `-d`. That is accepted for a blob unless a browser sends it.
     let from_browser =
         headers.contains_key(ORIGIN) || headers.keys().any(|name| name.as_str().starts_with("sec-fetch-"));
     match (is_blob && !from_browser) || kind.is_some_and(|found| is_type(found, wanted)) {
@@ -317,7 +316,7 @@ fn check_kind(request: &Request, route: Option<&Route>) -> Result<(), Refusal> {
     }
 }
 
-/// `/package.Service/Method`.
+/// Whether the path has the form `/package.Service/Method`.
 pub(crate) fn is_grpc_path(path: &str) -> bool {
     let mut parts = path.split('/').skip(1);
     let is_service = parts.next().is_some_and(|service| service.contains('.'));

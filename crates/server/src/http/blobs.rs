@@ -1,11 +1,10 @@
-//! Blobs, and values as if they were blobs: ranges, tags, streams.
+//! Blobs and values of recipes: ranges, entity tags, streams.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use anabranch_content::Address;
-use anabranch_recipe::{Error, Get, Got};
-use axum::Json;
+use anabranch_recipe::{Error, FetchedValue, Get};
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -15,16 +14,22 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde_json::json;
 use tonic::Code;
 
+use crate::access::Caller;
 use crate::failure::{Failure, refusal};
 use crate::pieces::upload;
 use crate::service::Shared;
 
-/// Keeps the body, of any length up to the bound.
-pub(super) async fn put(State(shared): State<Arc<Shared>>, body: Body) -> Result<Response, Failure> {
-    let put = shared.executor.put_stream(upload(&shared, body.into_data_stream())).await?;
+/// Stores the body, up to the size limit.
+pub(super) async fn put(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    body: Body,
+) -> Result<Response, Failure> {
+    let put = shared.executor.put_stream(upload(&shared, &caller, body.into_data_stream())).await?;
     let status = if put.new { StatusCode::CREATED } else { StatusCode::OK };
     let address = put.address.to_string();
     let location = [(LOCATION, format!("/v1/blobs/{address}"))];
@@ -32,7 +37,7 @@ pub(super) async fn put(State(shared): State<Arc<Shared>>, body: Body) -> Result
     Ok((status, location, body).into_response())
 }
 
-/// A blob's bytes. Other than a value's, they never change.
+/// The bytes of a blob. Unlike the value of a recipe, they never change.
 pub(super) async fn get(
     State(shared): State<Arc<Shared>>,
     address: Result<Path<String>, PathRejection>,
@@ -43,18 +48,19 @@ pub(super) async fn get(
         .parse()
         .map_err(|problem| Failure::new(Code::InvalidArgument, format!("{address:?}: {problem}")))?;
     if shared.executor.store().size(&address).await?.is_none() {
-        let message =
-            format!("{address} is no blob here; a recipe's value is at /v1/recipes/{address}/value");
+        let message = format!(
+            "{address} is not a blob of this server; a recipe's value is at /v1/recipes/{address}/value"
+        );
         return Err(Failure::new(Code::NotFound, message));
     }
     let got = shared.executor.get(&address, &Get::default()).await?;
     answer(&shared, got, &headers, "public, max-age=31536000, immutable").await
 }
 
-/// A value as the headers want it: all, a part, or just that it has not changed.
+/// A value, or the part of it that the headers ask for, or "not modified".
 pub(super) async fn answer(
     shared: &Shared,
-    got: Got,
+    got: FetchedValue,
     headers: &HeaderMap,
     caching: &'static str,
 ) -> Result<Response, Failure> {
@@ -65,14 +71,15 @@ pub(super) async fn answer(
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }
     let same = text(headers, IF_RANGE).is_none_or(|wanted| wanted == tag);
-    let wanted = text(headers, RANGE).filter(|_| same).map_or(Wanted::All, |range| parse(range, got.size));
+    let wanted =
+        text(headers, RANGE).filter(|_| same).map_or(WantedRange::All, |range| parse(range, got.size));
     let size = got.size;
     match wanted {
-        Wanted::All => {
+        WantedRange::All => {
             let about = [(CONTENT_LENGTH, size.to_string()), (CONTENT_TYPE, BYTES.to_owned())];
             Ok((common, about, stream(got)).into_response())
         }
-        Wanted::Part(range) => {
+        WantedRange::Part(range) => {
             let terms = Get { range: range.clone(), ..Get::default() };
             let part = shared.executor.get(&got.output, &terms).await?;
             let about = [
@@ -82,8 +89,8 @@ pub(super) async fn answer(
             ];
             Ok((StatusCode::PARTIAL_CONTENT, common, about, stream(part)).into_response())
         }
-        Wanted::Beyond => {
-            let message = format!("the range begins behind the last of {size} bytes");
+        WantedRange::Beyond => {
+            let message = format!("the range begins after the last of {size} bytes");
             let refusal = refusal(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", &message);
             Ok(([(CONTENT_RANGE, format!("bytes */{size}"))], refusal).into_response())
         }
@@ -96,48 +103,48 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-fn stream(mut got: Got) -> Body {
+fn stream(mut got: FetchedValue) -> Body {
     match got.whole() {
         Some(bytes) => Body::from(bytes),
-        None => Body::from_stream(futures_util::TryStreamExt::map_err(got.into_stream(), Failed)),
+        None => Body::from_stream(futures_util::TryStreamExt::map_err(got.into_stream(), BodyError)),
     }
 }
 
-/// An error within a body, which ends it before its announced length.
+/// An error while a body is sent. It ends the body before its announced length.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-struct Failed(Error);
+struct BodyError(Error);
 
-/// Whether a list of tags has this one. A weak tag may match: equal tags are equal bytes.
+/// Whether a list of entity tags has this one. A weak tag may match, because equal tags mean equal bytes.
 fn is_listed(list: &str, tag: &str) -> bool {
     list.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum WantedRange {
     All,
     Part(Range<u64>),
     Beyond,
 }
 
-/// One range of bytes. What is not understood, or is several, is answered with everything, as HTTP allows.
-fn parse(range: &str, size: u64) -> Wanted {
+/// Parses one range of bytes. If it is malformed or there are several, the response has all bytes, as HTTP allows.
+fn parse(range: &str, size: u64) -> WantedRange {
     let Some((first, last)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-')) else {
-        return Wanted::All;
+        return WantedRange::All;
     };
     let number = |text: &str| -> Option<u64> {
         text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
     };
     match (number(first), number(last)) {
-        (None, Some(0)) if first.is_empty() => Wanted::Beyond,
-        (None, Some(_)) if first.is_empty() && size == 0 => Wanted::Beyond,
-        (None, Some(count)) if first.is_empty() => Wanted::Part(size.saturating_sub(count)..size),
-        (Some(first), Some(last)) if last < first => Wanted::All,
-        (Some(first), Some(_)) if first >= size => Wanted::Beyond,
-        (Some(first), None) if last.is_empty() && first >= size => Wanted::Beyond,
-        (Some(first), Some(last)) => Wanted::Part(first..last.saturating_add(1).min(size)),
-        (Some(first), None) if last.is_empty() => Wanted::Part(first..size),
-        _ => Wanted::All,
+        (None, Some(0)) if first.is_empty() => WantedRange::Beyond,
+        (None, Some(_)) if first.is_empty() && size == 0 => WantedRange::Beyond,
+        (None, Some(count)) if first.is_empty() => WantedRange::Part(size.saturating_sub(count)..size),
+        (Some(first), Some(last)) if last < first => WantedRange::All,
+        (Some(first), Some(_)) if first >= size => WantedRange::Beyond,
+        (Some(first), None) if last.is_empty() && first >= size => WantedRange::Beyond,
+        (Some(first), Some(last)) => WantedRange::Part(first..last.saturating_add(1).min(size)),
+        (Some(first), None) if last.is_empty() => WantedRange::Part(first..size),
+        _ => WantedRange::All,
     }
 }
 
@@ -147,7 +154,7 @@ mod tests {
 
     #[test]
     fn ranges() {
-        let part = |range| Wanted::Part(range);
+        let part = |range| WantedRange::Part(range);
         for (range, size, wanted) in [
             ("bytes=0-4", 10, part(0..5)),
             ("bytes=5-", 10, part(5..10)),
@@ -155,16 +162,16 @@ mod tests {
             ("bytes=-30", 10, part(0..10)),
             ("bytes=8-100", 10, part(8..10)),
             ("bytes=0-18446744073709551615", 10, part(0..10)),
-            ("bytes=10-", 10, Wanted::Beyond),
-            ("bytes=10-12", 10, Wanted::Beyond),
-            ("bytes=-0", 10, Wanted::Beyond),
-            ("bytes=0-", 0, Wanted::Beyond),
-            ("bytes=-1", 0, Wanted::Beyond),
-            ("bytes=4-2", 10, Wanted::All),
-            ("bytes=0-1,3-4", 10, Wanted::All),
-            ("bytes=a-b", 10, Wanted::All),
-            ("bytes=-", 10, Wanted::All),
-            ("lines=0-1", 10, Wanted::All),
+            ("bytes=10-", 10, WantedRange::Beyond),
+            ("bytes=10-12", 10, WantedRange::Beyond),
+            ("bytes=-0", 10, WantedRange::Beyond),
+            ("bytes=0-", 0, WantedRange::Beyond),
+            ("bytes=-1", 0, WantedRange::Beyond),
+            ("bytes=4-2", 10, WantedRange::All),
+            ("bytes=0-1,3-4", 10, WantedRange::All),
+            ("bytes=a-b", 10, WantedRange::All),
+            ("bytes=-", 10, WantedRange::All),
+            ("lines=0-1", 10, WantedRange::All),
         ] {
             assert_eq!(parse(range, size), wanted, "{range} of {size}");
         }

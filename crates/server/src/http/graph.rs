@@ -1,4 +1,4 @@
-//! The graph behind a recipe, and the functions that recipes name.
+//! The graph of a recipe, and the functions that recipes may name.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::failure::Failure;
 use crate::service::Shared;
 use crate::wire::Target;
 
-/// The most nodes of an answer, and how many there are if the request does not say.
-const NODES_MOST: usize = 10_000;
+/// The most nodes in a response, and the default.
+const NODES_MOST: usize = crate::api::NODES_MOST as usize;
 const NODES: usize = 1_000;
 
-/// What may stand behind `?` when a graph is asked for.
+/// The query of a request for a graph.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GraphQuery {
     most: Option<usize>,
 }
 
-/// The recipes and blobs that a value is made of, the nearest first.
+/// The recipes and blobs that a value depends on, the nearest first.
 pub(super) async fn graph(
     State(shared): State<Arc<Shared>>,
     target: Result<Path<String>, PathRejection>,

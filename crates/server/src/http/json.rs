@@ -3,7 +3,9 @@
 use std::fmt;
 
 use anabranch_content::{Address, Memo};
-use anabranch_recipe::{Added, FunctionId, JsonBudget, Params, ParamsAsJson, ParamsFromJson, Recipe, Status};
+use anabranch_recipe::{
+    AddedRecipe, FunctionId, JsonBudget, Params, ParamsAsJson, ParamsFromJson, Recipe, Status,
+};
 use anabranch_text::size;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, Serialize};
@@ -13,15 +15,15 @@ use tonic::Code;
 use crate::failure::Failure;
 use crate::wire::{self, Target};
 
-/// A recipe as it is written.
+/// A recipe in the format of a request.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenRecipe {
     pub(crate) function: FunctionId,
     pub(crate) inputs: Vec<Input>,
     pub(crate) params: Params,
 }
 
-/// An input: an address or a name, or the place of an earlier recipe of the same list.
+/// An input: an address or a name, or the index of an earlier recipe in the same list.
 #[derive(Debug)]
 pub(crate) enum Input {
     Place(usize),
@@ -31,11 +33,11 @@ pub(crate) enum Input {
 /// One recipe, or a list of them.
 #[derive(Debug)]
 pub(crate) enum OneOrMany {
-    Many(Vec<Written>),
-    One(Written),
+    Many(Vec<WrittenRecipe>),
+    One(WrittenRecipe),
 }
 
-/// Reads one recipe or a list into at most so much memory; says where the text is wrong.
+/// Parses one recipe or a list, using at most `memory_most` bytes of memory. Errors name the position in the text.
 pub(crate) fn read(text: &[u8], memory_most: usize) -> Result<OneOrMany, Failure> {
     let budget = JsonBudget::new(memory_most);
     let mut reader = serde_json::Deserializer::from_slice(text);
@@ -90,25 +92,25 @@ impl<'de> Visitor<'de> for OneOrManySeed<'_> {
 struct WrittenSeed<'a>(&'a JsonBudget);
 
 impl<'de> DeserializeSeed<'de> for WrittenSeed<'_> {
-    type Value = Written;
+    type Value = WrittenRecipe;
 
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Written, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<WrittenRecipe, D::Error> {
         json.deserialize_map(self)
     }
 }
 
-/// A list that grows may have twice the room that it needs, beside half of it from before.
+/// While a list grows, it may have twice the memory that it needs, beside the old half.
 const GROWTH: usize = 3;
 
 impl<'de> Visitor<'de> for WrittenSeed<'_> {
-    type Value = Written;
+    type Value = WrittenRecipe;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("a recipe")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut json: A) -> Result<Written, A::Error> {
-        self.0.take(GROWTH * size_of::<Written>())?;
+    fn visit_map<A: MapAccess<'de>>(self, mut json: A) -> Result<WrittenRecipe, A::Error> {
+        self.0.take(GROWTH * size_of::<WrittenRecipe>())?;
         let (mut function, mut inputs, mut params) = (None, None, None);
         while let Some(key) = json.next_key::<String>()? {
             let is_new = match &*key {
@@ -116,7 +118,8 @@ impl<'de> Visitor<'de> for WrittenSeed<'_> {
                     let text: String = json.next_value()?;
                     self.0.take(text.len())?;
                     let parsed = text.parse();
-                    let malformed = |malformed: anabranch_recipe::Malformed| A::Error::custom(malformed.0);
+                    let malformed =
+                        |malformed: anabranch_recipe::MalformedRecipe| A::Error::custom(malformed.0);
                     function.replace(parsed.map_err(malformed)?).is_none()
                 }
                 "inputs" => inputs.replace(json.next_value_seed(InputsSeed(self.0))?).is_none(),
@@ -130,7 +133,7 @@ impl<'de> Visitor<'de> for WrittenSeed<'_> {
             }
         }
         let function = function.ok_or_else(|| A::Error::missing_field("function"))?;
-        Ok(Written { function, inputs: inputs.unwrap_or_default(), params: params.unwrap_or_default() })
+        Ok(WrittenRecipe { function, inputs: inputs.unwrap_or_default(), params: params.unwrap_or_default() })
     }
 }
 
@@ -181,7 +184,7 @@ impl<'de> Visitor<'de> for InputSeed<'_> {
     }
 
     fn visit_u64<E: serde::de::Error>(self, place: u64) -> Result<Input, E> {
-        // A place that is too large is behind the end of every list.
+        // An index that is too large is past the end of every list.
         Ok(Input::Place(usize::try_from(place).unwrap_or(usize::MAX)))
     }
 
@@ -194,7 +197,8 @@ impl<'de> Visitor<'de> for InputSeed<'_> {
     }
 }
 
-/// A recipe in an answer. It is written from the parameters as they are, for a tree of JSON would take many times as much.
+/// A recipe in a response. It is serialized directly from the parameters, because a JSON tree would take much more
+/// memory.
 #[derive(Debug, Serialize)]
 pub(super) struct DescribedRecipe<'a> {
     function: String,
@@ -221,7 +225,7 @@ pub(super) fn memo(memo: &Memo) -> Json {
     })
 }
 
-pub(super) fn added(added: &Added) -> Json {
+pub(super) fn added(added: &AddedRecipe) -> Json {
     json!({
         "address": added.address.to_string(),
         "new": added.new,
@@ -291,7 +295,7 @@ mod tests {
         }
     }
 
-    /// The attack of ten megabytes took three gigabytes.
+    /// Without the limit, this body of ten megabytes takes three gigabytes.
     #[test]
     fn a_hostile_body_is_refused_cheaply() {
         let values = vec![r#"{"":0}"#; 10_000_000 / 7].join(",");

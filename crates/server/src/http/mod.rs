@@ -75,30 +75,33 @@ fn dataset_routes() -> Router<Arc<Shared>> {
         .route("/v1/datasets/{id}/download", get(datasets::download))
 }
 
-/// The body of a call that is small.
+/// The body of a call with a small body.
 async fn body(shared: &Shared, body: Body) -> Result<Bytes, Failure> {
     body_up_to(body, shared.settings.body_most).await
 }
 
-/// The body of a call, if it has no more bytes than this.
+/// The body of a call, if it has at most `most` bytes.
 async fn body_up_to(body: Body, most: usize) -> Result<Bytes, Failure> {
     to_bytes(body, most).await.map_err(|error| {
         match std::error::Error::source(&error)
             .is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>())
         {
-            true => Failure::new(Code::OutOfRange, format!("the body has more than {most} bytes")),
+            true => Failure::new(
+                Code::OutOfRange,
+                format!("the body has more than {}", anabranch_text::size::format(most as u64)),
+            ),
             false => Failure::from(error),
         }
     })
 }
 
-/// A body up to this size is parsed at once; a larger one on a thread for work that would block others.
+/// The size up to which a body is parsed on the async worker. A larger body is parsed on a blocking thread.
 const PARSED_AT_ONCE: usize = 16 << 10;
 
-/// A byte of JSON takes no more than so many once it is parsed: `{"":0},` is a map.
+/// The most memory that one byte of JSON can take once it is parsed. The worst case is `{"":0},`, which is a map.
 const GROWTH_MOST: usize = 200;
 
-/// What a body says, parsed into no more memory than one body may take.
+/// Parses a body within the memory limit of one body.
 async fn parsed<T: Send + 'static>(
     shared: &Shared,
     body: Body,
@@ -113,7 +116,7 @@ async fn parsed<T: Send + 'static>(
     parsed_in(shared, memory_most, move || parse(&text, memory_most)).await?
 }
 
-/// Parses on a thread for work that would block others, once there are so many bytes of memory for it.
+/// Parses on a blocking thread, once the budget has `memory` bytes for it.
 async fn parsed_in<T: Send + 'static>(
     shared: &Shared,
     memory: usize,
@@ -128,7 +131,7 @@ async fn parsed_in<T: Send + 'static>(
     off_workers(shared, parse).await
 }
 
-/// Work that would block an async worker, done on a thread for it.
+/// Runs blocking work on a thread of the latency pool.
 pub(crate) async fn off_workers<T: Send + 'static>(
     shared: &Shared,
     work: impl FnOnce() -> T + Send + 'static,
@@ -136,7 +139,7 @@ pub(crate) async fn off_workers<T: Send + 'static>(
     let (sender, done) = oneshot::channel();
     let work = move || {
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        // Nobody waits for it if the client is gone.
+        // The receiver is gone if the client disconnected.
         let _ = sender.send(done);
     };
     shared.executor.engine().pool(Class::Latency).submit(Box::new(work));
@@ -147,17 +150,21 @@ pub(crate) async fn off_workers<T: Send + 'static>(
     }
 }
 
-/// The part of a route that is a name or an address.
+/// The path parameter: a name or an address.
 fn path(path: Result<Path<String>, PathRejection>) -> Result<String, Failure> {
     path.map(|Path(path)| path)
         .map_err(|rejection| Failure::new(Code::InvalidArgument, rejection.body_text()))
 }
 
 fn wrong_query(rejection: &QueryRejection) -> Failure {
-    Failure::new(Code::InvalidArgument, rejection.body_text())
+    let text = rejection.body_text();
+    let problem = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+    let message =
+        format!("the query is wrong: {problem}; GET /openapi.json lists the parameters of each route");
+    Failure::new(Code::InvalidArgument, message)
 }
 
-/// A client that broke off.
+/// The client disconnected, or the body failed a check.
 impl From<axum::Error> for Failure {
     fn from(error: axum::Error) -> Failure {
         let mut cause = std::error::Error::source(&error);
@@ -184,7 +191,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Response {
-    axum::Json(json::status(&shared.executor.status())).into_response()
+    axum::Json(json::status(&shared.status().await)).into_response()
 }
 
 async fn config(State(shared): State<Arc<Shared>>) -> Response {

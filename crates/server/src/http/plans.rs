@@ -1,46 +1,43 @@
-//! Plans: run, listed, described and changed.
+//! Plans: run, list, describe and change.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_plan::{Registries, Request};
-use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::json;
 use tonic::Code;
 
 use crate::deadline;
 use crate::failure::{Failure, refusal};
+use crate::observe::{RequestId, TraceContext, X_REQUEST_ID};
 use crate::plans::{ChangeKind, Form, PlanCall, PlanFailure, Plans};
 use crate::service::Shared;
 
-const REQUEST_ID: &str = "x-request-id";
 const RUN_ID: &str = "x-run-id";
 const PLAN_VERSION: &str = "x-plan-version";
 const WARNINGS: &str = "x-request-warnings";
 
-/// The longest request, in bytes, as the parser of requests has it.
+/// The length limit of a request in bytes. The parser of requests has the same limit.
 const REQUEST_MOST: usize = 4 << 20;
 
-/// The longest request id that is taken from a header.
-const REQUEST_ID_MOST: usize = 256;
-
-/// The fields that may stand behind `?` when a plan is run.
+/// The query of a request for a plan.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Running {
-    /// `150ms`, `1.5s`.
+pub(super) struct RunQuery {
+    /// A duration such as `150ms` or `1.5s`.
     timeout: Option<String>,
-    /// True to keep the run with its timeline.
+    /// Whether to keep the run with its timeline.
     #[serde(default)]
     trace: bool,
-    /// True for one list of rows per output.
+    /// Whether to return one list of rows per output.
     #[serde(default)]
     by_output: bool,
 }
@@ -58,8 +55,24 @@ impl Shared {
 /// Answers one request.
 pub(super) async fn run(
     State(shared): State<Arc<Shared>>,
+    Extension(id): Extension<RequestId>,
     name: Result<Path<String>, PathRejection>,
-    query: Result<Query<Running>, QueryRejection>,
+    query: Result<Query<RunQuery>, QueryRejection>,
+    http: axum::extract::Request,
+) -> Response {
+    let mut id = id;
+    let answered = answer(&shared, &mut id, name, query, http).await;
+    let mut response = answered.unwrap_or_else(PlanFailure::into_response);
+    response.headers_mut().insert(X_REQUEST_ID, id.header());
+    response
+}
+
+/// The response to a request. `id` becomes the id in the body, unless the client sent one in a header.
+async fn answer(
+    shared: &Shared,
+    id: &mut RequestId,
+    name: Result<Path<String>, PathRejection>,
+    query: Result<Query<RunQuery>, QueryRejection>,
     http: axum::extract::Request,
 ) -> Result<Response, PlanFailure> {
     let (parts, body) = http.into_parts();
@@ -79,22 +92,20 @@ pub(super) async fn run(
         None => return Err(PlanFailure::not_loaded(&entry.name, entry.problem.as_deref())),
     };
     let text = super::body_up_to(body, REQUEST_MOST.min(shared.settings.body_most)).await?;
-    let mut request = parse(&shared, text.clone(), &registries).await?;
-    if request.request_id.is_none() {
-        request.request_id = given_id(headers);
-    }
+    let mut request = parse(shared, text.clone(), &registries).await?;
+    *id = id.name(&mut request);
     if request.plan.as_deref().is_some_and(|plan| plan != &*entry.name) {
         let plan = request.plan.as_deref().unwrap_or_default();
         request.warnings.push(format!("it asks for plan {}; this is another", anabranch_text::quote(plan)));
     }
     let warnings = std::mem::take(&mut request.warnings);
-    let call = PlanCall { request, text, within, trace: query.trace };
+    let context = parts.extensions.get::<TraceContext>().cloned();
+    let call = PlanCall { request, text, within, trace: query.trace, id: id.clone(), context };
     let answered = plans.run(&entry, call, &shared.runs).await?;
     let body = form.write(&answered.answer, &registries.keys)?;
     let mut response = Response::new(Body::from(body));
     let head = response.headers_mut();
     head.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
-    insert(head, REQUEST_ID, &answered.answer.request_id.to_string());
     insert(head, PLAN_VERSION, &answered.version.id);
     if let Some(run) = answered.kept {
         insert(head, RUN_ID, &run.to_string());
@@ -105,27 +116,21 @@ pub(super) async fn run(
     Ok(response)
 }
 
-/// Adds a header, unless its text cannot be one.
+/// Adds a header, unless the text is not a valid header value.
 fn insert(headers: &mut HeaderMap, name: &'static str, text: &str) {
     if let Ok(value) = HeaderValue::try_from(text) {
         headers.insert(name, value);
     }
 }
 
-/// The id that the caller gives a request in a header.
-fn given_id(headers: &HeaderMap) -> Option<String> {
-    let id = headers.get(REQUEST_ID)?.to_str().ok()?;
-    (!id.is_empty() && id.len() <= REQUEST_ID_MOST).then(|| id.to_owned())
-}
-
-/// How long the caller waits: the shortest of `?timeout`, `Request-Timeout` and `grpc-timeout`.
-fn within(query: &Running, headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
+/// The timeout of the caller: the shortest of `?timeout`, `Request-Timeout` and `grpc-timeout`.
+fn within(query: &RunQuery, headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
     let own = query.timeout.as_deref().map(deadline::written).transpose()?;
     let given = deadline::of_headers(headers)?;
     Ok(own.into_iter().chain(given).min())
 }
 
-/// Parses a request: a small one at once, a large one on a thread for work that would block others.
+/// Parses a request. A large one is parsed on a blocking thread.
 async fn parse(shared: &Shared, text: Bytes, registries: &Arc<Registries>) -> Result<Request, PlanFailure> {
     if text.len() <= super::PARSED_AT_ONCE {
         return Ok(Request::parse(&text, registries)?);
@@ -144,8 +149,8 @@ async fn parse(shared: &Shared, text: Bytes, registries: &Arc<Registries>) -> Re
     Ok(parsed?)
 }
 
-/// As many bytes as the values of a JSON text take at most once they are parsed: an object has a node of a tree for its
-/// first fields, and every other value takes the room of one in a list that may have three times the room it needs.
+/// An upper bound of the memory that the parsed values of a JSON text take. An object has a tree node for its first
+/// fields. Every other value is an element of a list that may have three times the memory that it needs.
 fn memory_of(text: &[u8]) -> usize {
     let (mut objects, mut values) = (0_usize, 0_usize);
     for byte in text {
@@ -155,12 +160,12 @@ fn memory_of(text: &[u8]) -> usize {
     text.len() + 640 * objects + 96 * values
 }
 
-/// All plans.
+/// Lists all plans.
 pub(super) async fn list(State(shared): State<Arc<Shared>>) -> Result<Response, Failure> {
     Ok(Json(shared.plans()?.list()).into_response())
 }
 
-/// One plan.
+/// Describes one plan.
 pub(super) async fn describe(
     State(shared): State<Arc<Shared>>,
     name: Result<Path<String>, PathRejection>,
@@ -181,7 +186,7 @@ pub(super) async fn reload(
     change(&shared, ChangeKind::Reload(Some(super::path(name)?))).await
 }
 
-/// Serves the new version of a plan to everybody.
+/// Makes the version on trial the only version of a plan.
 pub(super) async fn promote(
     State(shared): State<Arc<Shared>>,
     name: Result<Path<String>, PathRejection>,
@@ -189,7 +194,7 @@ pub(super) async fn promote(
     change(&shared, ChangeKind::Promote(super::path(name)?)).await
 }
 
-/// Gives up the new version of a plan.
+/// Drops the version on trial.
 pub(super) async fn roll_back(
     State(shared): State<Arc<Shared>>,
     name: Result<Path<String>, PathRejection>,
@@ -207,7 +212,7 @@ mod tests {
     use super::*;
     use crate::allocated::peak_of;
 
-    /// A text is refused before it is parsed, so the estimate must not be below what parsing takes.
+    /// A text is refused before it is parsed, so the estimate must not be lower than the memory of parsing.
     #[test]
     fn parsing_takes_no_more_memory_than_expected() {
         let registries = Registries::default();

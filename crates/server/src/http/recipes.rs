@@ -1,8 +1,8 @@
-//! Recipes: added, described, and what they come to.
+//! Recipes: add, describe, and compute.
 
 use std::sync::Arc;
 
-use anabranch_recipe::{Draft, Get, Ref, UnknownFunction};
+use anabranch_recipe::{Draft, DraftInput, Get, UnknownFunction};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -13,24 +13,24 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tonic::Code;
 
-use super::json::{self, Input, OneOrMany, Written};
+use super::json::{self, Input, OneOrMany, WrittenRecipe};
 use crate::deadline;
 use crate::failure::Failure;
 use crate::service::Shared;
 use crate::wire::Target;
 
-/// What may stand behind `?` when recipes are added.
+/// The query of an addition of recipes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Adding {
+pub(super) struct AddQuery {
     /// `refuse` or `accept`.
     unknown_function: Option<String>,
 }
 
-/// Keeps a recipe or a list of them.
+/// Stores a recipe or a list of recipes.
 pub(super) async fn add(
     State(shared): State<Arc<Shared>>,
-    query: Result<Query<Adding>, QueryRejection>,
+    query: Result<Query<AddQuery>, QueryRejection>,
     body: Body,
 ) -> Result<Response, Failure> {
     let unknown =
@@ -60,35 +60,35 @@ pub(super) async fn add(
     Ok((status, Json(answer)).into_response())
 }
 
-async fn draft(shared: &Shared, written: Written) -> Result<Draft, Failure> {
+async fn draft(shared: &Shared, written: WrittenRecipe) -> Result<Draft, Failure> {
     let mut inputs = Vec::with_capacity(written.inputs.len());
     for input in written.inputs {
         inputs.push(match input {
-            Input::Place(place) => Ref::Earlier(place),
-            Input::Target(target) => Ref::Address(shared.find(&target).await?),
+            Input::Place(place) => DraftInput::Earlier(place),
+            Input::Target(target) => DraftInput::Address(shared.find(&target).await?),
         });
     }
     Ok(Draft { function: written.function, inputs, params: written.params })
 }
 
 #[derive(Debug, Serialize)]
-struct Described<'a> {
+struct RecipeDescription<'a> {
     address: String,
     recipe: json::DescribedRecipe<'a>,
     memo: Option<serde_json::Value>,
 }
 
-/// A recipe, and what it came to if that is remembered.
+/// A recipe, and its remembered value if there is one.
 pub(super) async fn describe(
     State(shared): State<Arc<Shared>>,
     target: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Failure> {
     let address = shared.find(&Target::from(&*super::path(target)?)).await?;
     let Some(recipe) = shared.executor.resolve(&address).await? else {
-        return Err(Failure::new(Code::NotFound, format!("{address} is no recipe here")));
+        return Err(Failure::new(Code::NotFound, format!("{address} is not a recipe of this server")));
     };
     let memo = shared.executor.store().status(&address).await?.memo;
-    let described = Described {
+    let described = RecipeDescription {
         address: address.to_string(),
         recipe: (&recipe).into(),
         memo: memo.as_ref().map(json::memo),
@@ -96,19 +96,19 @@ pub(super) async fn describe(
     Ok(Json(described).into_response())
 }
 
-/// What may stand behind `?` when a value is wanted.
+/// The query of a request for a value.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanting {
-    /// `500ms`, `1.5s`, `5m`.
+pub(super) struct ValueQuery {
+    /// A duration such as `500ms`, `1.5s` or `5m`.
     timeout: Option<String>,
 }
 
-/// What a recipe comes to, computed unless that was done before.
+/// The value of a recipe, computed unless it is stored.
 pub(super) async fn value(
     State(shared): State<Arc<Shared>>,
     target: Result<Path<String>, PathRejection>,
-    query: Result<Query<Wanting>, QueryRejection>,
+    query: Result<Query<ValueQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let timeout = query.map_err(|rejection| super::wrong_query(&rejection))?.0.timeout;
@@ -118,10 +118,8 @@ pub(super) async fn value(
     };
     let name = super::path(target)?;
     let address = shared.find(&Target::from(&*name)).await?;
-    let started = shared.executor.engine().clock().now();
-    let got = shared.executor.get(&address, &Get { deadline, ..Get::default() }).await;
-    shared.record_get(&name, started, got.as_ref().err());
-    let mut answer = super::blobs::answer(&shared, got?, &headers, "no-cache").await?;
+    let got = shared.value(&name, &address, &Get { deadline, ..Get::default() }).await?;
+    let mut answer = super::blobs::answer(&shared, got, &headers, "no-cache").await?;
     // The value of a folder is its listing.
     if answer.status() == StatusCode::OK && shared.executor.folder(&address).await?.is_some() {
         answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

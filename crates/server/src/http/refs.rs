@@ -1,4 +1,4 @@
-//! Names and what they mean.
+//! Names and their addresses.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tonic::Code;
 use crate::failure::{Failure, refusal};
 use crate::service::Shared;
 
-/// What may stand behind `?` when names are listed.
+/// The query of a list of names.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
@@ -25,14 +25,14 @@ pub(super) struct Page {
     limit: Option<usize>,
 }
 
-/// A page of the names that mean something, in order.
+/// A page of the names that have an address, in order.
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     query: Result<Query<Page>, QueryRejection>,
 ) -> Result<Response, Failure> {
     let Page { after, limit } = query.map_err(|rejection| super::wrong_query(&rejection))?.0;
     if limit == Some(0) {
-        return Err(Failure::new(Code::InvalidArgument, "`limit` is 0; it may be 1 and more"));
+        return Err(Failure::new(Code::InvalidArgument, "`limit` is 0; it must be 1 or more"));
     }
     let page = shared.names(after.as_deref().unwrap_or_default(), limit.unwrap_or(0)).await?;
     let named = |(name, address): (String, Address)| json!({ "name": name, "address": address.to_string() });
@@ -40,7 +40,7 @@ pub(super) async fn list(
     Ok(Json(json!({ "refs": refs, "next": page.next })).into_response())
 }
 
-/// What a name means and has meant.
+/// The address of a name, and its earlier addresses.
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     name: Result<Path<String>, PathRejection>,
@@ -48,7 +48,10 @@ pub(super) async fn show(
     let name = super::path(name)?;
     let history = shared.executor.store().history(&name).await?;
     match history.last() {
-        None => Err(Failure::new(Code::NotFound, format!("nothing is named {name:?}"))),
+        None => Err(Failure::new(
+            Code::NotFound,
+            format!("there is no name {name:?}; GET /v1/refs lists all names"),
+        )),
         Some(_) => Ok(described(&name, &history)),
     }
 }
@@ -61,14 +64,14 @@ fn described(name: &str, history: &[NameChange]) -> Response {
     Json(json!({ "name": name, "address": now, "history": steps })).into_response()
 }
 
-/// What a name is to mean.
+/// The new address of a name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Meaning {
     address: String,
 }
 
-/// Has a name mean an address.
+/// Points a name to an address.
 pub(super) async fn set(
     State(shared): State<Arc<Shared>>,
     name: Result<Path<String>, PathRejection>,
@@ -96,7 +99,7 @@ pub(super) async fn set(
     Ok(described(&name, &history))
 }
 
-/// What the name is expected to mean: `If-Match: "ADDRESS"`, or nothing with `If-None-Match: *`.
+/// The expected address of the name: `If-Match: "ADDRESS"`, or none with `If-None-Match: *`.
 fn expected(headers: &HeaderMap) -> Result<Option<Option<Address>>, Failure> {
     let bad = |message: &str| Failure::new(Code::InvalidArgument, message);
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim());
@@ -111,7 +114,7 @@ fn expected(headers: &HeaderMap) -> Result<Option<Option<Address>>, Failure> {
     }
 }
 
-/// Has a name mean nothing.
+/// Removes the address of a name.
 pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
     name: Result<Path<String>, PathRejection>,
@@ -119,7 +122,10 @@ pub(super) async fn remove(
     let name = super::path(name)?;
     let store = shared.executor.store();
     if store.named(&name).await?.is_none() {
-        return Err(Failure::new(Code::NotFound, format!("nothing is named {name:?}")));
+        return Err(Failure::new(
+            Code::NotFound,
+            format!("there is no name {name:?}; GET /v1/refs lists all names"),
+        ));
     }
     store.name(&name, None).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

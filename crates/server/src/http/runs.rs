@@ -1,4 +1,4 @@
-//! Runs: listed, shown, followed and cancelled.
+//! Runs: list, show, follow and cancel.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::failure::Failure;
 use crate::runs::{Run, RunDetail, RunEvent, RunFilter, RunId, RunSummary};
 use crate::service::Shared;
 
-/// The most runs of one answer, and how many there are if the request does not say.
-const LIMIT_MOST: usize = 1_000;
+/// The most runs in one response, and the default.
+const LIMIT_MOST: usize = crate::api::RUNS_MOST as usize;
 const LIMIT: usize = 100;
 
-/// What may stand behind `?` when runs are listed.
+/// The query of a list of runs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Listing {
@@ -35,7 +35,7 @@ pub(super) struct Listing {
     before: Option<String>,
 }
 
-/// A page of runs, the latest first.
+/// A page of runs, newest first.
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     query: Result<Query<Listing>, QueryRejection>,
@@ -69,7 +69,7 @@ fn not_found(id: RunId) -> Failure {
     )
 }
 
-/// A run with its details, as it is answered.
+/// A run with its details, in the format of responses.
 #[derive(Serialize)]
 struct ShownRun<'a> {
     #[serde(flatten)]
@@ -109,16 +109,16 @@ pub(super) async fn cancel(
     Ok((StatusCode::ACCEPTED, Json(json!({ "id": id }))).into_response())
 }
 
-/// What may stand behind `?` when events are read.
+/// The query of a stream of events.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Following {
+pub(super) struct EventQuery {
     after: Option<u64>,
 }
 
-/// The number behind which events are read: `?after=`, or the header that browsers send when they connect again.
+/// The number of the last event that the client has: `?after=`, or the header that browsers send when they reconnect.
 fn after(
-    query: Result<Query<Following>, QueryRejection>,
+    query: Result<Query<EventQuery>, QueryRejection>,
     headers: &HeaderMap,
 ) -> Result<Option<u64>, Failure> {
     let asked = query.map_err(|rejection| super::wrong_query(&rejection))?.0.after;
@@ -130,11 +130,11 @@ fn after(
     Ok(Some(number))
 }
 
-/// The events of one run. Of a run whose events are no longer kept there is the end.
+/// The events of one run. If they are no longer kept, the stream has only the end of the run.
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
     run: Result<Path<String>, PathRejection>,
-    query: Result<Query<Following>, QueryRejection>,
+    query: Result<Query<EventQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let after = after(query, &headers)?;
@@ -149,10 +149,10 @@ pub(super) async fn events(
     sse::answer(&shared, sse::of_log(reader, write))
 }
 
-/// The starts and ends of all runs, from now on.
+/// The starts and ends of all runs from now on.
 pub(super) async fn all_events(
     State(shared): State<Arc<Shared>>,
-    query: Result<Query<Following>, QueryRejection>,
+    query: Result<Query<EventQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let reader = shared.runs.feed(after(query, &headers)?);

@@ -1,4 +1,4 @@
-//! Server-sent events: a stream that tells of itself while nothing happens, and ends when the server shuts down.
+//! Server-sent events. A stream sends comments while nothing happens, and ends when the server shuts down.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::runs::{Item, Reader};
 use crate::service::Shared;
 
-/// A stream without events has a comment so often: proxies and clients take a silent connection for a dead one.
+/// The interval of comments in a stream without events. Proxies and clients take a silent connection for a dead one.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// One event as text.
@@ -27,7 +27,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(super) struct SseEvent(String);
 
 impl SseEvent {
-    /// An event of a kind. `data` is JSON, so it has no line breaks.
+    /// An event of a kind. `data` is JSON without line breaks.
     pub(super) fn new(id: Option<u64>, kind: &str, data: &str) -> SseEvent {
         let mut text = String::with_capacity(data.len() + 48);
         if let Some(id) = id {
@@ -42,7 +42,7 @@ impl SseEvent {
     }
 }
 
-/// The items of a log as events; `write` gives the kind and the data of each.
+/// The items of a log as events. `write` returns the kind and the data of each.
 pub(super) fn of_log<T: Clone + Send + 'static>(
     reader: Reader<T>,
     write: fn(&T) -> SseParts<'_>,
@@ -70,14 +70,14 @@ pub(super) fn json(data: &impl Serialize) -> String {
     serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned())
 }
 
-struct Following {
+struct SseStream {
     events: BoxStream<'static, SseEvent>,
     shared: Arc<Shared>,
     closing: watch::Receiver<bool>,
     _place: OwnedSemaphorePermit,
 }
 
-/// Answers with events until there are no more, the client leaves, or the server shuts down.
+/// Answers with events until there are no more, the client disconnects, or the server shuts down.
 pub(super) fn answer(
     shared: &Arc<Shared>,
     events: impl Stream<Item = SseEvent> + Send + 'static,
@@ -86,7 +86,7 @@ pub(super) fn answer(
         return Err(Failure::new(Code::Unavailable, "too many clients read events; try again later"));
     };
     let closing = shared.closing.subscribe();
-    let following = Following { events: events.boxed(), shared: Arc::clone(shared), closing, _place: place };
+    let following = SseStream { events: events.boxed(), shared: Arc::clone(shared), closing, _place: place };
     let body = stream::unfold(following, async |mut following| {
         let clock = &following.shared.clock;
         let text = tokio::select! {
@@ -97,7 +97,7 @@ pub(super) fn answer(
         };
         Some((Ok::<_, Infallible>(Bytes::from(text)), following))
     });
-    // The comment tells clients at once that the stream began.
+    // The comment tells clients immediately that the stream has begun.
     let begun = stream::once(async { Ok(Bytes::from_static(b":\n\n")) });
     let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
     Ok((headers, Body::from_stream(begun.chain(body))).into_response())

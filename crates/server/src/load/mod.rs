@@ -1,7 +1,8 @@
-//! Load: how many requests the server works on at a time, which of them wait, and which are refused.
+//! Load: the limit of concurrent requests, the queue of waiting requests, and load shedding.
 //!
-//! A slot is held from the guard until the head of the answer. Free slots go to the waiting client that holds the fewest,
-//! and no client holds more than half of them, so that a client with many slow requests leaves room for the others.
+//! A slot is held from the guard until the headers of the response. Free slots go to the waiting client that holds the
+//! fewest, and no client holds more than half of them, so that a client with many slow requests leaves room for the
+//! others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,9 +11,9 @@ use std::time::Duration;
 use anabranch_engine::clock::Clock;
 use tokio::sync::oneshot;
 
-/// Why a request gets no slot.
+/// The reason why a request gets no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shed {
+pub(crate) enum SlotRefusal {
     /// Its client has more requests than its share.
     Client,
     /// The server has more requests than it can work on.
@@ -22,11 +23,11 @@ pub(crate) enum Shed {
 /// The bounds of [`Slots`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotBounds {
-    /// Slots for all clients.
+    /// The slots of all clients together.
     pub(crate) most: usize,
-    /// Requests that wait for one.
+    /// The requests that may wait for a slot.
     pub(crate) queue_most: usize,
-    /// How long they wait.
+    /// The timeout of waiting.
     pub(crate) wait: Duration,
 }
 
@@ -50,7 +51,7 @@ struct ClientLoad {
     waiting: VecDeque<oneshot::Sender<Slot>>,
 }
 
-/// A slot, given back when it is dropped.
+/// A slot, released on drop.
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     client: Arc<str>,
@@ -70,14 +71,14 @@ impl Slots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many are held, and how many requests wait.
+    /// The numbers of held slots and of waiting requests.
     pub(crate) fn load(&self) -> (usize, usize) {
         let state = self.lock();
         (state.held, state.waiting)
     }
 
-    /// Takes a slot, at once or as soon as it is this client's turn.
-    pub(crate) async fn enter(self: &Arc<Self>, client: &Arc<str>) -> Result<Slot, Shed> {
+    /// Takes a slot now, or as soon as it is this client's turn.
+    pub(crate) async fn enter(self: &Arc<Self>, client: &Arc<str>) -> Result<Slot, SlotRefusal> {
         let waiter = {
             let mut state = self.lock();
             if self.take(&mut state, client) {
@@ -92,16 +93,16 @@ impl Slots {
         let late = self.clock.sleep_until(self.clock.now() + self.bounds.wait);
         tokio::select! {
             biased;
-            // The sender is dropped if another client needs the place in the queue more.
-            slot = waiter => slot.map_err(|_| Shed::Client),
-            () = late => Err(Shed::Server),
+            // The sender is dropped if the queue needs the place for another client.
+            slot = waiter => slot.map_err(|_| SlotRefusal::Client),
+            () = late => Err(SlotRefusal::Server),
         }
     }
 
     fn take(&self, state: &mut SlotState, client: &Arc<str>) -> bool {
         let has_room = state.held < self.bounds.most;
         let load = state.clients.entry(Arc::clone(client)).or_default();
-        // Whoever waits comes first.
+        // Waiting requests of this client come first.
         if !has_room || load.held >= self.client_most() || !load.waiting.is_empty() {
             return false;
         }
@@ -110,7 +111,11 @@ impl Slots {
         true
     }
 
-    fn queue(&self, state: &mut SlotState, client: &Arc<str>) -> Result<oneshot::Receiver<Slot>, Shed> {
+    fn queue(
+        &self,
+        state: &mut SlotState,
+        client: &Arc<str>,
+    ) -> Result<oneshot::Receiver<Slot>, SlotRefusal> {
         let SlotBounds { queue_most, .. } = self.bounds;
         if state.waiting >= queue_most {
             state.forget_gone();
@@ -118,10 +123,10 @@ impl Slots {
         let load = state.clients.entry(Arc::clone(client)).or_default();
         let (own, is_at_share) = (load.waiting.len(), load.held >= self.client_most());
         if own > 0 && own >= queue_most.div_ceil(2) {
-            return Err(Shed::Client);
+            return Err(SlotRefusal::Client);
         }
         if state.waiting >= queue_most && !state.displace(own) {
-            return Err(if is_at_share || own > 0 { Shed::Client } else { Shed::Server });
+            return Err(if is_at_share || own > 0 { SlotRefusal::Client } else { SlotRefusal::Server });
         }
         let (sender, waiter) = oneshot::channel();
         state.clients.entry(Arc::clone(client)).or_default().waiting.push_back(sender);
@@ -139,7 +144,7 @@ impl Slots {
             state.forget_idle(client);
             state.next(self.client_most())
         };
-        // Without the lock: a slot that nobody takes any more is given back in turn.
+        // This happens outside of the lock, because a slot whose receiver is gone is released here, too.
         if let Some((client, sender)) = next {
             let _ = sender.send(Slot { slots: Arc::clone(self), client });
         }
@@ -147,7 +152,7 @@ impl Slots {
 }
 
 impl SlotState {
-    /// The next request in turn, with the slot counted as its own.
+    /// The next request to serve, with the slot counted as its own.
     fn next(&mut self, client_most: usize) -> Option<(Arc<str>, oneshot::Sender<Slot>)> {
         loop {
             let may =
@@ -173,7 +178,7 @@ impl SlotState {
         }
     }
 
-    /// Forgets requests whose clients are gone.
+    /// Forgets requests whose clients have disconnected.
     fn forget_gone(&mut self) {
         for load in self.clients.values_mut() {
             load.waiting.retain(|sender| !sender.is_closed());
@@ -182,7 +187,7 @@ impl SlotState {
         self.clients.retain(|_, load| load.held > 0 || !load.waiting.is_empty());
     }
 
-    /// Refuses the last request of the client with the most waiting ones, if those are more than `own` and one.
+    /// Refuses the last request of the client with the most waiting ones, if it has at least two more than `own`.
     fn displace(&mut self, own: usize) -> bool {
         let longest = self.clients.values_mut().max_by_key(|load| load.waiting.len());
         let Some(load) = longest.filter(|load| load.waiting.len() > own + 1) else { return false };
@@ -260,15 +265,15 @@ mod tests {
             assert!((&mut waiter).now_or_never().is_none());
             waiting.push(waiter);
         }
-        assert_eq!(slots.enter(&name("a")).await.err(), Some(Shed::Client));
+        assert_eq!(slots.enter(&name("a")).await.err(), Some(SlotRefusal::Client));
         let mut newcomer = enter!(slots, "c");
         assert!((&mut newcomer).now_or_never().is_none(), "it takes a place from those with two");
         let refused: Vec<_> = waiting.iter_mut().filter_map(|waiter| waiter.now_or_never()).collect();
         assert_eq!(refused.len(), 1);
-        assert!(matches!(refused[0], Err(Shed::Client)));
+        assert!(matches!(refused[0], Err(SlotRefusal::Client)));
         let mut second = enter!(slots, "d");
         assert!((&mut second).now_or_never().is_none());
-        assert_eq!(slots.enter(&name("e")).await.err(), Some(Shed::Server));
+        assert_eq!(slots.enter(&name("e")).await.err(), Some(SlotRefusal::Server));
     }
 
     #[tokio::test]

@@ -16,35 +16,35 @@ use axum::response::{IntoResponse, Response};
 use crate::service::{Service, Shared};
 pub(crate) use requests::RequestMetrics;
 
-/// Adds metrics of its own to the page. It is called for every request of the page, so it must be quick.
+/// Adds its own metrics to the page. It is called for every request of the page, so it must be fast.
 pub type MetricsPart = Box<dyn Fn(&mut MetricsPage<'_>) + Send + Sync>;
 
-/// How all names begin.
+/// The prefix of all names.
 const PREFIX: &str = "anabranch";
 
-/// Events of the engine that may wait to be counted; older ones are lost, and the page says how many.
+/// The most engine events that wait to be counted. Older ones are dropped, and the page reports their number.
 const EVENTS_MOST: NonZeroUsize = NonZeroUsize::new(1 << 16).expect("not zero");
 
-/// The time between two batches of events.
+/// The interval between two batches of events.
 const COUNT_EVERY: Duration = Duration::from_millis(20);
 
 impl Service {
     /// The same service with more metrics on its page.
     ///
     /// # Panics
-    /// If the service has been cloned or its router was made.
+    /// If the service has been cloned or its router has been built.
     pub fn with_metrics(mut self, part: MetricsPart) -> Service {
         self.setup().metrics_parts.push(part);
         self
     }
 
-    /// Counts the engine's events until it is dropped. Without this, the page has no metrics of nodes and runs.
+    /// Counts the engine's events until the future is dropped. Without it, the page has no metrics of nodes and runs.
     pub async fn count_engine_events(&self) {
         let mut listener = self.shared.executor.engine().events().listen(EVENTS_MOST);
         *lock(&self.shared.engine_metrics) = Some(Metrics::new());
         let clock = Arc::clone(&self.shared.clock);
         loop {
-            // In batches: to be woken for each event would cost every request more than its events do.
+            // Events are counted in batches, because a wakeup per event would cost a request more than its events do.
             clock.sleep_until(clock.now() + COUNT_EVERY).await;
             let mut metrics = lock(&self.shared.engine_metrics);
             let metrics = metrics.get_or_insert_default();
@@ -59,7 +59,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The page.
+/// Answers with the page.
 pub(crate) async fn page(State(shared): State<Arc<Shared>>) -> Response {
     let mut page = MetricsPage::new(PREFIX, &[]);
     shared.metrics.write(&mut page);
@@ -102,6 +102,7 @@ fn load(shared: &Shared, page: &mut MetricsPage<'_>) {
     gauge(page, "requests_in_flight", "Requests that the server works on.", working as u64);
     gauge(page, "requests_queued", "Requests that wait for a slot.", queued as u64);
     gauge(page, "unfinished_bytes", "Bytes of requests that are not answered.", shared.budget.taken() as u64);
-    let uploads = shared.settings.uploads_most - shared.uploads.available_permits();
+    let (uploads, uploads_queued) = shared.uploads.load();
     gauge(page, "uploads", "Large blobs that are being stored.", uploads as u64);
+    gauge(page, "uploads_queued", "Large blobs that wait for a place.", uploads_queued as u64);
 }

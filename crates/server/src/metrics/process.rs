@@ -16,7 +16,7 @@ pub(super) fn write(shared: &Shared, page: &mut MetricsPage<'_>) {
     }
 }
 
-/// From `/proc`, where there is one.
+/// The resident memory, from `/proc`. `None` on systems without it.
 fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -9,7 +9,7 @@ use anabranch_engine::metrics::MetricsPage;
 
 use super::{PREFIX, counter, lock};
 use crate::api::{GRPC, ROUTES};
-use crate::load::Shed;
+use crate::load::SlotRefusal;
 
 /// The upper bounds of the histogram's buckets, in microseconds.
 const BOUNDS: [u64; 14] = [
@@ -20,7 +20,7 @@ const BOUNDS: [u64; 14] = [
 /// Counts of all requests.
 #[derive(Debug)]
 pub(crate) struct RequestMetrics {
-    /// One per route of HTTP and call of gRPC, and one for all other requests of each.
+    /// One entry per HTTP route and gRPC call, and one for all other requests of each protocol.
     routes: Vec<RouteMetrics>,
     shed: [AtomicU64; 2],
     bytes_in: AtomicU64,
@@ -31,7 +31,7 @@ pub(crate) struct RequestMetrics {
 struct RouteMetrics {
     method: &'static str,
     path: String,
-    /// Requests by status: of HTTP, or below 17 of gRPC.
+    /// Requests by status. Statuses below 17 are gRPC codes, the others HTTP statuses.
     statuses: Mutex<Vec<(u16, u64)>>,
     times: Times,
 }
@@ -66,7 +66,7 @@ impl Default for RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Where a request is counted, by its place in the table of HTTP's routes or gRPC's calls.
+    /// The index of a request's counters, by its index in the table of HTTP routes or gRPC calls.
     pub(crate) fn place(&self, route: Option<usize>, is_grpc: bool) -> usize {
         match (route, is_grpc) {
             (Some(route), false) => route,
@@ -76,7 +76,7 @@ impl RequestMetrics {
         }
     }
 
-    /// A request has ended.
+    /// Records the end of a request.
     pub(crate) fn record(&self, place: usize, status: u16, after: Option<Duration>, bytes: u64) {
         let route = &self.routes[place];
         {
@@ -92,12 +92,12 @@ impl RequestMetrics {
         self.bytes_out.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A request was refused for load.
-    pub(crate) fn shed(&self, shed: Shed) {
+    /// Records a request that was refused because of load.
+    pub(crate) fn shed(&self, shed: SlotRefusal) {
         self.shed[shed as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Bytes of a body arrived.
+    /// Records received bytes of a body.
     pub(crate) fn received(&self, bytes: u64) {
         self.bytes_in.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -113,18 +113,21 @@ impl RequestMetrics {
             (vec![("method", route.method), ("route", &*route.path), ("status", &**status)], *count)
         });
         page.counters("requests", "Requests by route and status (below 17: of gRPC).", rows);
-        let shed = |shed: Shed| self.shed[shed as usize].load(Ordering::Relaxed);
+        let shed = |shed: SlotRefusal| self.shed[shed as usize].load(Ordering::Relaxed);
         page.counters(
             "requests_shed",
             "Requests that were refused for load.",
-            [(vec![("by", "client")], shed(Shed::Client)), (vec![("by", "server")], shed(Shed::Server))],
+            [
+                (vec![("by", "client")], shed(SlotRefusal::Client)),
+                (vec![("by", "server")], shed(SlotRefusal::Server)),
+            ],
         );
         let bytes = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed);
         counter(page, "received_bytes", "Bytes of request bodies.", bytes(&self.bytes_in));
         counter(page, "sent_bytes", "Bytes of answers.", bytes(&self.bytes_out));
     }
 
-    /// The histogram of times until the head of an answer, for routes that were used.
+    /// Writes the histogram of the times until the response headers, for routes that were used.
     pub(super) fn write_times(&self, out: &mut String) {
         let name = format!("{PREFIX}_request_seconds");
         out.push_str(&format!(
@@ -156,7 +159,7 @@ impl Times {
             let bound = *bound as f64 / 1e6;
             line(format_args!("{name}_bucket{{{labels},le=\"{bound}\"}} {sum}\n"));
         }
-        // Counters are read one by one, and buckets must not fall.
+        // Counters are read one by one, and the counts of buckets must not decrease.
         let count = count.max(sum);
         line(format_args!("{name}_bucket{{{labels},le=\"+Inf\"}} {count}\n"));
         let seconds = self.micros.load(Ordering::Relaxed) as f64 / 1e6;

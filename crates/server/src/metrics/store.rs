@@ -1,4 +1,4 @@
-//! The store and the values that were computed.
+//! Metrics of the store and of the computed values.
 
 use anabranch_engine::metrics::MetricsPage;
 use anabranch_recipe::Status;

@@ -1,4 +1,4 @@
-//! The body of an answer: its bytes are counted, and its end is the end of the request.
+//! The body of a response. It counts the bytes, and its end is the end of the request.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::Body as AnyBody;
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -16,34 +16,28 @@ use super::{RequestId, TraceContext, mask};
 use crate::load::Slot;
 use crate::service::Shared;
 
-/// A place among the calls whose answers are not read to their end: an extension of the answer.
-#[derive(Clone)]
-pub(crate) struct OpenCall(
-    #[allow(dead_code, reason = "given back when it is dropped")] pub(crate) Arc<Slot>,
-);
-
-/// What is known about a request. Dropping it counts and logs the request.
+/// The facts about a request for metrics and the log. Dropping it counts and logs the request.
 pub(super) struct Observation {
     pub(super) shared: Arc<Shared>,
     pub(super) id: RequestId,
     pub(super) trace: Option<TraceContext>,
     pub(super) method: Method,
-    pub(super) path: String,
-    /// The place of its route in the metrics.
+    pub(super) uri: Uri,
+    /// The index of its route in the metrics.
     pub(super) route: usize,
     pub(super) is_grpc: bool,
     pub(super) caller: Option<Arc<str>>,
     pub(super) message: Option<Arc<str>>,
     pub(super) began: Instant,
-    pub(super) answered: Option<Answered>,
+    pub(super) answered: Option<ResponseSummary>,
 }
 
-/// The head of an answer.
+/// The status and size of a response.
 #[derive(Clone, Copy)]
-pub(super) struct Answered {
-    /// Of HTTP.
+pub(super) struct ResponseSummary {
+    /// The HTTP status.
     status: u16,
-    /// Of gRPC, once it is known.
+    /// The gRPC status, once it is known.
     code: Option<u16>,
     after: Duration,
     bytes: u64,
@@ -53,21 +47,23 @@ impl Observation {
     pub(super) fn answered(&mut self, answer: &Response) {
         let after = self.shared.clock.now().saturating_duration_since(self.began);
         let status = answer.status().as_u16();
-        self.answered = Some(Answered { status, code: grpc_code(answer.headers()), after, bytes: 0 });
+        self.answered = Some(ResponseSummary { status, code: grpc_code(answer.headers()), after, bytes: 0 });
     }
 
-    /// The status in metrics and log lines: that of gRPC for its calls, a number below 17.
+    /// The status in metrics and log lines. For gRPC calls, this is the gRPC code, which is below 17.
     fn status(&self) -> u16 {
-        // As nginx has it: the client closed the connection. gRPC's word is CANCELLED.
+        // 499 is nginx's status for a client that closed the connection. 1 is gRPC's CANCELLED.
         let gone = if self.is_grpc { 1 } else { 499 };
         match self.answered {
             None => gone,
-            Some(Answered { status, code, .. }) if self.is_grpc && status == 200 => code.unwrap_or(gone),
+            Some(ResponseSummary { status, code, .. }) if self.is_grpc && status == 200 => {
+                code.unwrap_or(gone)
+            }
             Some(answered) => answered.status,
         }
     }
 
-    /// Whether the server is at fault. Refusals under load are not logged as errors: there may be very many.
+    /// Whether the server is at fault. Refusals because of load are not logged as errors, because there may be many.
     fn is_fault(&self, status: u16) -> bool {
         match self.is_grpc {
             true => matches!(status, 2 | 13 | 15 | 500),
@@ -79,18 +75,21 @@ impl Observation {
         let message = self.message.as_deref().map(mask);
         let client = self.caller.as_deref().unwrap_or("-");
         let trace = self.trace.as_ref().map_or("-", TraceContext::trace_id);
-        let Answered { after, bytes, .. } = self.answered.unwrap_or(Answered {
+        let span = self.trace.as_ref().map_or_else(|| "-".to_owned(), TraceContext::span_id);
+        let ResponseSummary { after, bytes, .. } = self.answered.unwrap_or(ResponseSummary {
             status,
             code: None,
             after: self.shared.clock.now().saturating_duration_since(self.began),
             bytes: 0,
         });
         let ms = after.as_secs_f64() * 1e3;
-        let (id, method, path) = (self.id.as_str(), self.method.as_str(), mask(&self.path));
+        let (id, method, path) = (self.id.as_str(), self.method.as_str(), mask(self.uri.path()));
         let message = message.as_deref().unwrap_or("-");
         match self.is_fault(status) {
-            true => warn!(id, client, method, path, status, ms, bytes, trace, message, "request failed"),
-            false => debug!(id, client, method, path, status, ms, bytes, trace, message, "request"),
+            true => {
+                warn!(id, client, method, path, status, ms, bytes, trace, span, message, "request failed");
+            }
+            false => debug!(id, client, method, path, status, ms, bytes, trace, span, message, "request"),
         }
     }
 }
@@ -111,15 +110,15 @@ fn grpc_code(headers: &HeaderMap) -> Option<u16> {
     headers.get("grpc-status")?.to_str().ok()?.parse().ok()
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) struct ObservedBody {
     inner: AnyBody,
     observation: Observation,
-    _open: Option<OpenCall>,
+    _open: Option<Slot>,
 }
 
 impl ObservedBody {
-    pub(super) fn new(inner: AnyBody, observation: Observation, open: Option<OpenCall>) -> ObservedBody {
+    pub(super) fn new(inner: AnyBody, observation: Observation, open: Option<Slot>) -> ObservedBody {
         ObservedBody { inner, observation, _open: open }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn mask(text: &str) -> String {
     masked
 }
 
-/// Where the first secret begins, and how long it is.
+/// The start and the length of the first secret.
 fn first_secret(text: &str) -> Option<(usize, usize)> {
     let found = [after(text, "anb_", is_token), after_word(text, "bearer "), of_query(text), of_url(text)];
     found.into_iter().flatten().min()
@@ -23,7 +23,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.~+/=".contains(&byte)
 }
 
-/// What follows a word and is at least one byte long.
+/// The text that follows a word, if it has at least one byte.
 fn after(text: &str, word: &str, fits: impl Fn(u8) -> bool) -> Option<(usize, usize)> {
     let mut from = 0;
     while let Some(at) = text.get(from..)?.find(word) {
@@ -57,7 +57,7 @@ fn of_url(text: &str) -> Option<(usize, usize)> {
         let is_part = |byte: &u8| !byte.is_ascii_whitespace() && !b"/?#\"'<>`".contains(byte);
         let authority =
             text.as_bytes()[begin..].iter().copied().take_while(|byte| is_part(byte)).collect::<Vec<_>>();
-        // What was masked before stays.
+        // Text that is already masked stays.
         match authority.iter().rposition(|byte| *byte == b'@') {
             Some(len) if len > 0 && authority[..len] != *b"***" => return Some((begin, len)),
             _ => from = begin,

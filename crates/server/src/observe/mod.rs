@@ -1,5 +1,5 @@
-//! The outermost layer: it gives every request an id, counts and times it, logs it, and sets the headers that every
-//! answer has.
+//! The outermost layer. It assigns an id to every request, counts, times and logs it, and sets the headers that every
+//! response has.
 
 mod body;
 mod mask;
@@ -15,45 +15,41 @@ use axum::http::header::{
 use axum::middleware::Next;
 use axum::response::Response;
 
-use crate::access::Caller;
 use crate::api::{self, Needs};
-use crate::guard::is_grpc_path;
+use crate::guard::{GuardedAnswer, guard, is_grpc_path};
 use crate::service::Shared;
-pub(crate) use body::OpenCall;
 use body::{Observation, ObservedBody};
 pub(crate) use mask::mask;
-pub(crate) use trace::RequestIds;
+use trace::TRACEPARENT;
 pub use trace::{RequestId, TraceContext};
+pub(crate) use trace::{RequestIds, TraceHeaders};
 
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The sentence of a failed answer, for the log: an extension of the answer.
+/// The message of a failed response, for the log. It is an extension of the response.
 #[derive(Clone, Debug)]
 pub(crate) struct FailureMessage(pub(crate) Arc<str>);
 
-/// Who called: an extension of the answer, for the log.
-#[derive(Clone, Debug)]
-pub(crate) struct CalledBy(pub(crate) Caller);
-
+/// Answers a request that passes the guard, and observes it.
 pub(crate) async fn observe(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let began = shared.clock.now();
-    let id = RequestId::of(request.headers().get(X_REQUEST_ID)).unwrap_or_else(|| shared.request_ids.next());
-    let trace = TraceContext::of(request.headers().get(TRACEPARENT));
-    let matched = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let path = request.uri().path().to_owned();
-    let is_grpc = is_grpc_path(&path);
-    let route = match is_grpc {
-        true => api::grpc_place(&path),
-        false => matched.and_then(|matched| api::find(request.method(), &matched)),
+    let given = RequestId::of_header(request.headers().get(X_REQUEST_ID));
+    let id = given.unwrap_or_else(|| shared.request_ids.next());
+    let trace = shared.request_ids.trace(request.headers());
+    let path = request.uri().path();
+    let is_grpc = is_grpc_path(path);
+    let place = match (is_grpc, request.extensions().get::<MatchedPath>()) {
+        (true, _) => api::grpc_place(path),
+        (false, matched) => matched.and_then(|matched| api::find(request.method(), matched.as_str())),
     };
+    let route = place.filter(|_| !is_grpc).map(|place| &api::ROUTES[place]);
     let mut observation = Observation {
         shared: Arc::clone(&shared),
         id: id.clone(),
         trace: trace.clone(),
         method: request.method().clone(),
-        path,
-        route: shared.metrics.place(route, is_grpc),
+        uri: request.uri().clone(),
+        route: shared.metrics.place(place, is_grpc),
         is_grpc,
         caller: None,
         message: None,
@@ -64,32 +60,41 @@ pub(crate) async fn observe(State(shared): State<Arc<Shared>>, mut request: Requ
     if let Some(trace) = &trace {
         request.extensions_mut().insert(trace.clone());
     }
-    // The observation is dropped, and counted, also if the client goes away first.
-    let mut answer = next.run(request).await;
-    observation.caller = answer.extensions_mut().remove::<CalledBy>().map(|CalledBy(caller)| caller.name);
+    // The observation is dropped, and thereby counted, even if the client disconnects first.
+    let GuardedAnswer { mut answer, caller, open } = guard(&shared, route, request, next).await;
+    observation.caller = caller;
     observation.message = answer.extensions_mut().remove::<FailureMessage>().map(|FailureMessage(text)| text);
-    let needs = route.filter(|_| !is_grpc).map(|at| api::ROUTES[at].needs);
-    let is_private = shared.access.is_restricted() && needs != Some(Needs::Nothing);
+    let is_open = route.is_some_and(|route| route.needs == Needs::Nothing);
+    let is_private = shared.access.is_restricted() && !is_open;
     set_headers(answer.headers_mut(), is_private);
-    answer.headers_mut().insert(X_REQUEST_ID, id.header());
+    // A handler sets the header to the id that it found in the body.
+    match RequestId::of_header(answer.headers().get(X_REQUEST_ID)) {
+        Some(id) => observation.id = id,
+        None => drop(answer.headers_mut().insert(X_REQUEST_ID, id.header())),
+    }
     if let Some(trace) = trace {
         answer.headers_mut().insert(TRACEPARENT, trace.header());
     }
-    let open = answer.extensions_mut().remove::<OpenCall>();
     observation.answered(&answer);
     answer.map(|body| axum::body::Body::new(ObservedBody::new(body, observation, open)))
 }
 
-/// Pages may load what this server serves, and nothing else. Other answers are not pages.
+/// The policy of pages of the API (timelines, reports), which contain inline styles and scripts. They load nothing, and
+/// their origin is not the server's. Other responses are not pages.
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+     img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 const OTHER_POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
 
-/// Headers that a handler has set stay.
+/// The approximate number of headers that are added to the handler's.
+const HEADERS: usize = 12;
+
+/// Adds the headers that the handler has not set.
 fn set_headers(headers: &mut HeaderMap, is_private: bool) {
     let is_page = headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     let policy = if is_page { PAGE_POLICY } else { OTHER_POLICY };
+    headers.reserve(HEADERS);
     for (name, value) in [
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
@@ -101,7 +106,7 @@ fn set_headers(headers: &mut HeaderMap, is_private: bool) {
     }
     if is_private {
         let caching = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok()).unwrap_or("no-store");
-        // A cache that several users share must not keep what needs a token.
+        // A shared cache must not keep a response that needs a token.
         let private = caching.replace("public", "private");
         if let Ok(value) = HeaderValue::from_str(&private) {
             headers.insert(CACHE_CONTROL, value);

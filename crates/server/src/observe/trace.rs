@@ -1,65 +1,136 @@
-//! Ids of requests, and the trace that a request is a part of.
+//! Request ids, and the distributed trace of a request.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::http::HeaderValue;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use serde::{Deserialize, Serialize};
 
-/// Names a request in answers and log lines: an extension of every request.
+/// Identifies a request in its response, in log lines and in the record of its run. It is an extension of every
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestId(Arc<str>);
+pub struct RequestId {
+    text: Arc<str>,
+    /// Whether the id is from the request's `X-Request-Id` header.
+    is_of_header: bool,
+}
 
-/// The longest id that is taken from a client.
+/// The length of the longest id that is accepted from a client.
 const ID_MOST: usize = 128;
 
 impl RequestId {
-    /// The id that a client gave, if it is well-formed: letters, digits and `-_.:`.
-    pub(super) fn of(header: Option<&HeaderValue>) -> Option<RequestId> {
-        let text = header?.to_str().ok()?;
+    /// The id that a client sent in the header, if it is well-formed.
+    pub(super) fn of_header(header: Option<&HeaderValue>) -> Option<RequestId> {
+        let id = RequestId::read(header?.to_str().ok()?)?;
+        Some(RequestId { is_of_header: true, ..id })
+    }
+
+    /// Parses an id of letters, digits and `-_.:`.
+    fn read(text: &str) -> Option<RequestId> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
         let is_fine = (1..=ID_MOST).contains(&text.len()) && text.bytes().all(fits);
-        is_fine.then(|| RequestId(text.into()))
+        is_fine.then(|| RequestId { text: text.into(), is_of_header: false })
+    }
+
+    /// This id if the client sent it in the header. Otherwise the id of the body, if it is well-formed. Otherwise this
+    /// id, which the server generated.
+    fn or_of_body(&self, body: Option<&str>) -> RequestId {
+        let of_body = body.filter(|_| !self.is_of_header).and_then(RequestId::read);
+        of_body.unwrap_or_else(|| self.clone())
+    }
+
+    /// The id of a plan request. The request gets it, too, unless its own id is not valid in a header.
+    pub(crate) fn name(&self, request: &mut anabranch_plan::Request) -> RequestId {
+        let id = self.or_of_body(request.request_id.as_deref());
+        if self.is_of_header || request.request_id.is_none() {
+            request.request_id = Some(id.as_str().to_owned());
+        }
+        id
+    }
+
+    /// The id of one of several requests in a call. Each may have its own id.
+    pub(crate) fn of_part(&self) -> RequestId {
+        RequestId { is_of_header: false, ..self.clone() }
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
-    pub(super) fn header(&self) -> HeaderValue {
-        HeaderValue::from_str(&self.0).expect("ids are visible ASCII")
+    pub(crate) fn header(&self) -> HeaderValue {
+        HeaderValue::from_str(&self.text).expect("ids are visible ASCII")
     }
 }
 
-/// Makes ids that no other process makes.
+/// Generates ids that are unique across processes.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
     process: u64,
+    spans: RandomState,
     next: AtomicU64,
 }
 
 impl Default for RequestIds {
     fn default() -> RequestIds {
-        RequestIds { process: RandomState::new().hash_one(0), next: AtomicU64::new(1) }
+        let spans = RandomState::new();
+        RequestIds { process: spans.hash_one(0), spans, next: AtomicU64::new(1) }
     }
 }
 
 impl RequestIds {
     pub(super) fn next(&self) -> RequestId {
-        let count = self.next.fetch_add(1, Ordering::Relaxed);
-        RequestId(format!("{:012x}-{count:06x}", self.process >> 16).into())
+        let count = self.count();
+        let text = format!("{:012x}-{count:06x}", self.process >> 16).into();
+        RequestId { text, is_of_header: false }
+    }
+
+    /// The trace of a request with these headers, with a new span id for the server.
+    pub(super) fn trace(&self, headers: &HeaderMap) -> Option<TraceContext> {
+        // A span id of zeros is invalid.
+        let span = || self.spans.hash_one(self.count()).max(1);
+        TraceContext::read(headers, span)
+    }
+
+    fn count(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// The trace that a request is a part of, as the W3C header `traceparent` has it: an extension of requests with one.
+pub(super) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// The distributed trace of a request, from the W3C headers `traceparent` and `tracestate`. It is an extension of
+/// requests that have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TraceContext(Arc<str>);
+pub struct TraceContext {
+    parent: Arc<str>,
+    state: Option<Arc<str>>,
+    /// The id of the server's span. It is the parent of the server's requests to other servers.
+    span: u64,
+}
+
+/// The headers of a request to another server. A dataset job stores them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TraceHeaders {
+    pub(crate) traceparent: String,
+    pub(crate) tracestate: Option<String>,
+}
+
+impl TraceHeaders {
+    /// Names and values.
+    pub(crate) fn pairs(&self) -> Vec<(&'static str, &str)> {
+        let state = self.tracestate.as_deref().map(|state| ("tracestate", state));
+        std::iter::once(("traceparent", &*self.traceparent)).chain(state).collect()
+    }
+}
 
 impl TraceContext {
-    /// Reads version 00: `00-TRACE-PARENT-FLAGS` in lower-case hex digits, neither id all zeros.
-    pub(super) fn of(header: Option<&HeaderValue>) -> Option<TraceContext> {
-        let text = header?.to_str().ok()?;
+    /// Parses version 00: `00-TRACE-PARENT-FLAGS` in lower-case hex digits, neither id all zeros. `tracestate` is
+    /// ignored without it.
+    fn read(headers: &HeaderMap, span: impl FnOnce() -> u64) -> Option<TraceContext> {
+        let text = headers.get(TRACEPARENT)?.to_str().ok()?;
         let mut parts = text.split('-');
         let is_hex = |text: &str, len: usize| {
             text.len() == len && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -70,21 +141,43 @@ impl TraceContext {
             && parts.next().is_some_and(|parent| is_id(parent, 16))
             && parts.next().is_some_and(|flags| is_hex(flags, 2))
             && parts.next().is_none();
-        is_fine.then(|| TraceContext(text.into()))
+        let states: Vec<&str> =
+            headers.get_all(TRACESTATE).iter().filter_map(|state| state.to_str().ok()).collect();
+        let state = (!states.is_empty()).then(|| states.join(",").into());
+        is_fine.then(|| TraceContext { parent: text.into(), state, span: span() })
     }
 
-    /// The header, to pass on.
+    /// The request's `traceparent` header.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.parent
     }
 
     /// The id of the trace.
     pub fn trace_id(&self) -> &str {
-        &self.0[3..35]
+        &self.parent[3..35]
+    }
+
+    /// The id of the server's span.
+    pub fn span_id(&self) -> String {
+        format!("{:016x}", self.span)
+    }
+
+    /// The trace context for requests that a plan sends to other servers.
+    pub(crate) fn onward(&self) -> Option<anabranch_plan::source::TraceContext> {
+        let TraceHeaders { traceparent, tracestate } = self.onward_headers();
+        anabranch_plan::source::TraceContext::new(&traceparent, tracestate.as_deref())
+    }
+
+    /// The headers of requests to other servers.
+    pub(crate) fn onward_headers(&self) -> TraceHeaders {
+        TraceHeaders {
+            traceparent: format!("00-{}-{}-{}", self.trace_id(), self.span_id(), &self.parent[53..]),
+            tracestate: self.state.as_deref().map(str::to_owned),
+        }
     }
 
     pub(super) fn header(&self) -> HeaderValue {
-        HeaderValue::from_str(&self.0).expect("it was read from a header")
+        HeaderValue::from_str(&self.parent).expect("it was read from a header")
     }
 }
 
@@ -94,7 +187,7 @@ mod tests {
 
     #[test]
     fn ids_of_clients() {
-        let of = |text: &'static str| RequestId::of(Some(&HeaderValue::from_static(text)));
+        let of = |text: &'static str| RequestId::of_header(Some(&HeaderValue::from_static(text)));
         assert_eq!(of("a-1_b.c:D").unwrap().as_str(), "a-1_b.c:D");
         for wrong in ["", "a b", "a\"b", "a/b", "x\tx"] {
             assert_eq!(of(wrong), None, "{wrong}");
@@ -104,11 +197,30 @@ mod tests {
     }
 
     #[test]
+    fn the_id_of_the_header_comes_before_that_of_the_body() {
+        let ids = RequestIds::default();
+        let header = RequestId::of_header(Some(&HeaderValue::from_static("header"))).unwrap();
+        assert_eq!(header.or_of_body(Some("body")).as_str(), "header");
+        let made = ids.next();
+        assert_eq!(made.or_of_body(Some("body")).as_str(), "body");
+        assert_eq!(made.or_of_body(None), made);
+        assert_eq!(made.or_of_body(Some("two words")), made);
+    }
+
+    fn context(parent: &str, states: &[&str]) -> Option<TraceContext> {
+        let mut headers = HeaderMap::new();
+        headers.insert(TRACEPARENT, HeaderValue::from_str(parent).unwrap());
+        states.iter().for_each(|state| {
+            headers.append(TRACESTATE, HeaderValue::from_str(state).unwrap());
+        });
+        TraceContext::read(&headers, || 0xab)
+    }
+
+    #[test]
     fn traces() {
-        let of = |text: &str| TraceContext::of(Some(&HeaderValue::from_str(text).unwrap()));
         let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
         let fine = format!("00-{trace}-{parent}-01");
-        assert_eq!(of(&fine).unwrap().trace_id(), trace);
+        assert_eq!(context(&fine, &[]).unwrap().trace_id(), trace);
         for wrong in [
             format!("01-{trace}-{parent}-01"),
             format!("00-{}-{parent}-01", "0".repeat(32)),
@@ -117,7 +229,14 @@ mod tests {
             format!("00-{trace}-{parent}-01-x"),
             format!("00-{trace}-{parent}"),
         ] {
-            assert_eq!(of(&wrong), None, "{wrong}");
+            assert_eq!(context(&wrong, &["a=1"]), None, "{wrong}");
+        }
+        let onward = format!("00-{trace}-00000000000000ab-01");
+        for (states, state) in
+            [(&[][..], None), (&["a=1,b=2"], Some("a=1,b=2")), (&["a=1", "b=2"], Some("a=1,b=2"))]
+        {
+            let expected = anabranch_plan::source::TraceContext::new(&onward, state);
+            assert_eq!(context(&fine, states).unwrap().onward(), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a new version of a plan is as good as the one before.
+//! Compares a new version of a plan with the current one.
 
 use std::sync::atomic::Ordering;
 
@@ -6,22 +6,22 @@ use super::settings::CanarySettings;
 use super::table::{Canary, Entry};
 use super::version::{Version, VersionStats};
 
-/// The fewest requests that a new version is judged by.
+/// The fewest requests that a new version needs for a verdict.
 const FEWEST_REQUESTS: u64 = 100;
-/// A new version may fail so much more often, as a share of its requests.
+/// The accepted increase of the failure rate.
 const MORE_FAILURES: f64 = 0.005;
-/// Its 99th percentile may be so many times that of the current version. Percentiles are up to 6% too high.
+/// The accepted ratio of the two 99th percentiles. Percentiles are up to 6% too high.
 const MORE_TIME: f64 = 1.15;
 
-/// What becomes of a new version.
+/// The verdict on a new version.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
     Promote,
-    /// It is given up, for this reason.
+    /// The version is dropped, for this reason.
     RollBack(String),
 }
 
-/// Judges the new version of a plan once its trial is over; `None` if there is none, or it has to go on.
+/// The verdict on the new version of a plan once its trial is over; `None` if there is no trial or it must continue.
 pub(crate) fn judge(entry: &Entry, settings: Option<&CanarySettings>) -> Option<Verdict> {
     let (canary, current, settings) = (entry.canary.as_ref()?, entry.current.as_ref()?, settings?);
     let now = canary.version.plan.engine().runs().clock().now();
@@ -54,7 +54,7 @@ fn compare(canary: &Canary, current: &Version) -> Option<Verdict> {
 }
 
 impl VersionStats {
-    /// How many requests ended, and how many of them failed.
+    /// The numbers of finished and of failed requests.
     pub(crate) fn totals(&self) -> (u64, u64) {
         let failed = self.failed.load(Ordering::Relaxed);
         (self.latency.read().count, failed)

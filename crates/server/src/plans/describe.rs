@@ -1,4 +1,4 @@
-//! Plans as lists and pages show them.
+//! Plans in the format of lists and pages.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::version::Version;
 use super::{PlanFailure, Plans};
 
 impl Plans {
-    /// All plans in short.
+    /// A summary of all plans.
     pub(crate) fn list(&self) -> Value {
         let table = self.table();
         let plans: Vec<Value> = table.plans.values().map(|entry| summary(entry)).collect();
@@ -114,8 +114,8 @@ fn parameters(registries: &Registries) -> Vec<Value> {
     settable(registries).map(parameter).collect()
 }
 
-/// A request to begin with: user 1, every parameter at its default or at a small value, and two candidates if the plan
-/// takes some.
+/// An example request: user 1, every parameter at its default or at a small value, and two candidates if the plan takes
+/// candidates.
 fn example(entry: &Entry, registries: &Registries) -> Value {
     let mut overrides = Map::new();
     for param in settable(registries) {
@@ -151,7 +151,7 @@ fn scalar(value: &Scalar) -> Value {
     }
 }
 
-/// The stages with their times; a stage is what the engine starts as one.
+/// The stages with their times. A stage is one node of the engine's graph.
 fn graph(version: &Version) -> Value {
     let (explanation, compiled) = (version.explanation(), version.plan.compiled());
     let fallback = |stage: usize| {
@@ -191,7 +191,7 @@ fn graph(version: &Version) -> Value {
     json!({"nodes": nodes, "edges": edges.collect::<Vec<_>>()})
 }
 
-/// The work of a stage, as pages name it.
+/// The kind of a stage, in the words of the console.
 pub(super) fn kind_word(kind: explain::Kind) -> &'static str {
     match kind {
         explain::Kind::Wait => "io",

@@ -1,52 +1,35 @@
-//! The runs of plans in the registry of runs: every request in short, and some with their details.
-
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::time::{Duration, Instant};
+//! The runs of plans in the registry of runs: a summary of every request, and the details of some.
 
 use anabranch_engine::{Graph as _, NodeId};
+use anabranch_plan::LedgerEntry;
 use serde_json::Value;
 
 use super::Plans;
 use super::describe::{kind_word, millis};
 use super::run::EndedCall;
 use super::version::Version;
-use crate::runs::{EndedRun, GraphNode, RunDetail, RunGraph, RunId, RunKind, RunState, RunTimeline, Runs};
+use crate::runs::{
+    EndedRun, GraphNode, Rate, RunDetail, RunGraph, RunId, RunKind, RunState, RunTimeline, Runs,
+};
 
-/// The details of at most so many failed and degraded runs per second are kept: an outage would fill the registry with
-/// copies of one failure.
+/// The most failed and degraded runs per second whose details are kept. Without it, an outage would fill the registry
+/// with copies of one failure.
 const FAILURES_PER_SECOND: u32 = 10;
-/// The details of at most so many complete runs per second are kept.
+/// The most complete runs per second whose details are kept.
 const SAMPLES_PER_SECOND: u32 = 1;
 
-/// The most bytes of a request that its run keeps.
+/// The most bytes of a request that are kept with its run.
 const REQUEST_MOST: usize = 64 << 10;
 
-/// How much was kept without being asked for.
+/// The rates of runs whose details were kept without a request for them.
 #[derive(Default)]
-pub(super) struct Kept {
+pub(super) struct DetailRates {
     failures: Rate,
     samples: Rate,
 }
 
-/// How many runs were kept in the second that began then.
-#[derive(Default)]
-struct Rate(Mutex<(Option<Instant>, u32)>);
-
-impl Rate {
-    fn allows(&self, most: u32, now: Instant) -> bool {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |began: Instant| now.saturating_duration_since(began) >= Duration::from_secs(1);
-        if state.0.is_none_or(is_over) {
-            *state = (Some(now), 0);
-        }
-        state.1 += 1;
-        state.1 <= most
-    }
-}
-
 impl Plans {
-    /// Adds the run of a request to the registry; its id if its details are kept.
+    /// Adds the run of a request to the registry. Returns its id if its details are kept.
     pub(super) fn record(&self, ended: &EndedCall<'_>, runs: &Runs) -> Option<RunId> {
         let (state, degraded, failures, rows) = match ended.answer {
             Ok(answer) => {
@@ -82,13 +65,15 @@ impl Plans {
             Ok(answer) => (&answer.ledger[..], None),
             Err(error) => (ended.failed_ledger, Some(error.to_string())),
         };
-        let entry = |entry| serde_json::to_value(entry).expect("an entry of a ledger is JSON");
+        let entry = |entry| shown_entry(entry, ended.version);
         let keeps_request = (ended.is_asked || self.0.keep_requests) && ended.text.len() <= REQUEST_MOST;
         let request = keeps_request.then(|| serde_json::from_slice::<Value>(ended.text).ok()).flatten();
         RunDetail {
             deadline_ms: ended.within.map(millis),
+            request_id: Some(ended.id.as_str().to_owned()),
             error,
             request,
+            result: None,
             ledger: ledger.iter().map(entry).collect(),
             graph: graph(ended.version),
             timeline: ended.trace.map(|trace| RunTimeline::from(trace.timeline())),
@@ -96,7 +81,18 @@ impl Plans {
     }
 }
 
-/// The stages of a plan, without those that only watch the time: timelines have none of these.
+/// A ledger entry as in a response, with the run graph's node that it is about: its id as `stage`, and its name as
+/// `name`.
+fn shown_entry(entry: &LedgerEntry, version: &Version) -> Value {
+    let mut shown = serde_json::to_value(entry).expect("an entry of a ledger is JSON");
+    let stages = &version.explanation().stages;
+    let found = stages.iter().position(|stage| stage.nodes.contains(&entry.node));
+    shown["stage"] = found.map(|number| RunGraph::id(NodeId(number as u32))).into();
+    shown["name"] = found.map(|number| stages[number].name.clone()).into();
+    shown
+}
+
+/// The stages of a plan without timers, which timelines do not have.
 fn graph(version: &Version) -> RunGraph {
     let compiled = version.plan.compiled();
     let stages = &version.explanation().stages;
@@ -105,7 +101,7 @@ fn graph(version: &Version) -> RunGraph {
     let mut graph = RunGraph::default();
     for (node, stage) in (0..count).map(NodeId).zip(stages) {
         let (name, kind) = (stage.name.clone(), kind_word(stage.kind).to_owned());
-        graph.nodes.push(GraphNode { id: RunGraph::id(node), name, kind });
+        graph.nodes.push(GraphNode { id: RunGraph::id(node), name, kind, ..GraphNode::default() });
         compiled.graph.inputs(node, |input, _| {
             graph.edges.extend((input.0 < count).then(|| [RunGraph::id(input), RunGraph::id(node)]));
         });

@@ -1,4 +1,4 @@
-//! How a request for a plan fails, over HTTP and gRPC alike.
+//! The failures of plan requests, over HTTP and gRPC.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use tonic::{Code, Status};
 
 use crate::failure::{Failure, refusal};
 
-/// Why a request has no answer.
+/// The failure of a plan request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlanFailure {
     pub(crate) status: StatusCode,
-    /// The word of the error in JSON.
+    /// The error word in JSON.
     pub(crate) word: &'static str,
     pub(crate) code: Code,
     pub(crate) message: String,
-    /// When it is worth trying again.
+    /// The time after which a retry makes sense.
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// When to try again, if nothing is known about the load.
+/// The default time before a retry.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 type Class = (StatusCode, &'static str, Code);
@@ -42,7 +42,7 @@ impl PlanFailure {
         PlanFailure { status, word, code, message, retry_after: None }
     }
 
-    /// The plan has no version that could run.
+    /// The plan has no version that can run.
     pub(crate) fn not_loaded(name: &str, problem: Option<&str>) -> PlanFailure {
         let problem = problem.unwrap_or("it was not loaded");
         PlanFailure::new(BUSY, format!("plan `{name}` cannot be served: {problem}"))
@@ -78,7 +78,7 @@ fn class(error: &Error) -> Class {
     }
 }
 
-/// A request that is wrong.
+/// A malformed request.
 impl From<RequestError> for PlanFailure {
     fn from(error: RequestError) -> PlanFailure {
         let class = (StatusCode::BAD_REQUEST, "invalid_argument", Code::InvalidArgument);
@@ -86,7 +86,7 @@ impl From<RequestError> for PlanFailure {
     }
 }
 
-/// The failures that all routes have.
+/// The failures that all routes share.
 impl From<Failure> for PlanFailure {
     fn from(failure: Failure) -> PlanFailure {
         let (status, word) = crate::failure::over_http(failure.code);
@@ -101,7 +101,7 @@ impl From<PlanFailure> for Status {
         if let Some(after) = failure.retry_after
             && let Ok(text) = after.as_millis().to_string().parse()
         {
-            // The header that gRPC clients of other servers know.
+            // gRPC clients know this header.
             status.metadata_mut().insert("grpc-retry-pushback-ms", text);
         }
         status
@@ -112,7 +112,7 @@ impl IntoResponse for PlanFailure {
     fn into_response(self) -> Response {
         let mut response = refusal(self.status, self.word, &self.message);
         if let Some(after) = self.retry_after {
-            // The header has whole seconds.
+            // The header takes whole seconds.
             let seconds = after.as_secs() + u64::from(after.subsec_nanos() > 0);
             response.headers_mut().insert("retry-after", HeaderValue::from(seconds.max(1)));
         }

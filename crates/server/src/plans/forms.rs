@@ -1,4 +1,4 @@
-//! The forms of an answer: JSON, lines of JSON, and Arrow.
+//! The formats of a response: JSON, lines of JSON, and Arrow.
 
 use anabranch_plan::registry::Keys;
 use anabranch_plan::{Answer, Kind};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use super::PlanFailure;
 use crate::failure::Failure;
 
-/// The form of an answer.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// One object, as `plan run` writes it.
+    /// One object, as from `plan run`.
     Json,
-    /// One object with a list of rows per output, as `plan run --by-output` writes it.
+    /// One object with a list of rows per output, as from `plan run --by-output`.
     JsonByOutput,
-    /// A line per row, and a last line with the ids and the ledger.
+    /// One line per row, and a last line with the ids and the ledger.
     Lines,
     /// A stream of Arrow record batches, one per output.
     Arrow,
@@ -29,7 +29,7 @@ const LINES: &str = "application/x-ndjson";
 const ARROW: &str = "application/vnd.apache.arrow.stream";
 
 impl Form {
-    /// The form that a client asks for with `Accept`. Of several, the first one with the highest weight counts.
+    /// The format that the `Accept` header asks for. Of several, the first one with the highest weight counts.
     pub(crate) fn accepted(accept: Option<&str>) -> Result<Form, String> {
         let Some(accept) = accept else { return Ok(Form::Json) };
         let mut best: Option<(Form, f32)> = None;
@@ -62,7 +62,7 @@ impl Form {
         }
     }
 
-    /// Writes an answer.
+    /// Encodes an answer.
     pub(crate) fn write(self, answer: &Answer, keys: &Keys) -> Result<Vec<u8>, PlanFailure> {
         let mut out = Vec::with_capacity(expected_bytes(self, answer));
         match self {
@@ -85,7 +85,7 @@ impl Form {
     }
 }
 
-/// About as much as an answer takes, so that the buffer seldom grows.
+/// An estimate of the size of a response, so that the buffer rarely grows.
 fn expected_bytes(form: Form, answer: &Answer) -> usize {
     let cells: usize =
         answer.outputs.iter().map(|rows| rows.len() * (2 + rows.batch().columns().len())).sum();
@@ -95,7 +95,7 @@ fn expected_bytes(form: Form, answer: &Answer) -> usize {
 
 const MOST_EXPECTED: usize = 4 << 20;
 
-/// All outputs in one stream, with one schema: the columns that any output has, and `output` if there are several.
+/// All outputs in one stream, with one schema: the columns of all outputs, and `output` if there are several.
 fn write_arrow(answer: &Answer, keys: &Keys, out: &mut Vec<u8>) -> Result<(), ArrowError> {
     let name = |key: Key| keys.get(key).map_or_else(|| key.to_string(), |entry| entry.name.clone());
     let several = answer.outputs.len() > 1;
@@ -149,7 +149,7 @@ fn batch(
                 Arc::new((0..count).map(|row| text.get(row)).collect::<StringArray>())
             }
             Some(column) if column.kind() == *kind => column.to_arrow(),
-            // An output without the column, or with one of another kind, has nulls there.
+            // An output without the column, or with one of another kind, gets nulls.
             _ => match kind {
                 Kind::Text => Arc::new(StringArray::new_null(count)),
                 kind => Column::all_null(*kind, count).to_arrow(),

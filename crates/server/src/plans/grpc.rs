@@ -15,6 +15,7 @@ use super::run::PlanCall;
 use super::table::Entry;
 use crate::deadline;
 use crate::failure::Answer;
+use crate::observe::{RequestId, TraceContext};
 use crate::proto::plans as proto;
 use crate::proto::plans::plans_server::Plans;
 use crate::service::Shared;
@@ -26,17 +27,35 @@ pub(crate) struct OfPlans(pub(crate) Arc<Shared>);
 impl Plans for OfPlans {
     async fn run(&self, request: Request<proto::RunRequest>) -> Answer<proto::RunResponse> {
         let within = deadline::of_headers(request.metadata().as_ref())?;
-        Ok(Response::new(run(&self.0, request.get_ref(), within).await?))
+        let origin = Origin::of(&request);
+        let mut id = origin.id.clone();
+        let answer = run(&self.0, request.get_ref(), within, &origin, &mut id).await;
+        let (name, value) = ("x-request-id", id.as_str().parse().expect("ids are visible ASCII"));
+        match answer {
+            Ok(answer) => {
+                let mut answer = Response::new(answer);
+                answer.metadata_mut().insert(name, value);
+                Ok(answer)
+            }
+            Err(failure) => {
+                let mut status = Status::from(failure);
+                status.metadata_mut().insert(name, value);
+                Err(status)
+            }
+        }
     }
 
     type RunManyStream = BoxStream<'static, Result<proto::RunManyResponse, Status>>;
 
     async fn run_many(&self, request: Request<Streaming<proto::RunRequest>>) -> Answer<Self::RunManyStream> {
-        // The stream has a deadline as a whole, which the transport keeps; each request has that of its plan.
-        let state = (Arc::clone(&self.0), request.into_inner(), 0_u64);
-        let answers = stream::try_unfold(state, |(shared, mut requests, place)| async move {
+        // The transport enforces the deadline of the whole stream. Each request has the deadline of its plan.
+        let origin = Origin::of(&request);
+        let origin = Origin { id: origin.id.of_part(), ..origin };
+        let state = (Arc::clone(&self.0), origin, request.into_inner(), 0_u64);
+        let answers = stream::try_unfold(state, |(shared, origin, mut requests, place)| async move {
             let Some(message) = requests.message().await? else { return Ok(None) };
-            let result = match run(&shared, &message, None).await {
+            let mut id = origin.id.clone();
+            let result = match run(&shared, &message, None, &origin, &mut id).await {
                 Ok(response) => proto::run_many_response::Result::Response(response),
                 Err(failure) => proto::run_many_response::Result::Error(proto::RunError {
                     code: failure.code.into(),
@@ -44,7 +63,7 @@ impl Plans for OfPlans {
                 }),
             };
             let answer = proto::RunManyResponse { place, result: Some(result) };
-            Ok::<_, Status>(Some((answer, (shared, requests, place + 1))))
+            Ok::<_, Status>(Some((answer, (shared, origin, requests, place + 1))))
         });
         Ok(Response::new(answers.boxed()))
     }
@@ -72,10 +91,26 @@ impl Plans for OfPlans {
     }
 }
 
+/// The call that a plan request belongs to.
+struct Origin {
+    id: RequestId,
+    context: Option<TraceContext>,
+}
+
+impl Origin {
+    fn of<T>(request: &Request<T>) -> Origin {
+        let id = request.extensions().get::<RequestId>().cloned().expect("every request is observed");
+        Origin { id, context: request.extensions().get::<TraceContext>().cloned() }
+    }
+}
+
+/// Answers a request. Sets `id` to its id.
 async fn run(
     shared: &Shared,
     message: &proto::RunRequest,
     within: Option<Duration>,
+    origin: &Origin,
+    id: &mut RequestId,
 ) -> Result<proto::RunResponse, PlanFailure> {
     let plans = shared.plans()?;
     let entry = plans.entry(&message.plan)?;
@@ -83,10 +118,17 @@ async fn run(
         return Err(PlanFailure::not_loaded(&entry.name, entry.problem.as_deref()));
     };
     let registries = Arc::clone(version.plan.engine().registries());
-    let form = proto::Form::try_from(message.form)
-        .map_err(|_| crate::failure::Failure::new(tonic::Code::InvalidArgument, "`form` is not a form"))?;
-    let request = messages::request(message, &registries)?;
-    let call = PlanCall { request, text: Bytes::new(), within, trace: message.trace };
+    let form = proto::Form::try_from(message.form).map_err(|_| {
+        crate::failure::Failure::new(
+            tonic::Code::InvalidArgument,
+            "`form` has an unknown value; the .proto file lists the forms",
+        )
+    })?;
+    let mut request = messages::request(message, &registries)?;
+    *id = origin.id.name(&mut request);
+    let context = origin.context.clone();
+    let call =
+        PlanCall { request, text: Bytes::new(), within, trace: message.trace, id: id.clone(), context };
     let answered = plans.run(&entry, call, &shared.runs).await?;
     Ok(messages::response(&answered, form, &registries.keys))
 }

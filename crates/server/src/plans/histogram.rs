@@ -1,11 +1,11 @@
-//! Durations, counted in buckets: cheap to add to from any number of requests at once.
+//! A histogram of durations. Adding is cheap, also from many threads at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Each power of two of microseconds has so many buckets, so a percentile is at most 6% too high.
+/// The buckets per power of two of microseconds. A percentile is at most 6% too high.
 const STEPS: usize = 16;
-/// Durations of 2^36 us (19 hours) and more are counted as just below it.
+/// Durations of 2^36 us (19 hours) and more are counted in the last bucket.
 const POWERS: usize = 36;
 const BUCKETS: usize = (POWERS - 3) * STEPS;
 
@@ -15,7 +15,7 @@ pub(crate) struct Histogram {
     sum_us: AtomicU64,
 }
 
-/// The durations of a histogram at one time.
+/// A snapshot of a histogram.
 pub(crate) struct Durations {
     counts: Vec<u64>,
     pub(crate) count: u64,
@@ -60,7 +60,7 @@ impl Durations {
         at.map(|at| upper_us(at) as f64 / 1e3)
     }
 
-    /// How many durations are below `1 << power` microseconds.
+    /// The number of durations below `1 << power` microseconds.
     pub(crate) fn below_power(&self, power: usize) -> u64 {
         self.counts[..bucket(1 << power)].iter().sum()
     }

@@ -1,6 +1,6 @@
 //! Loading and changing plans: one thread that reads files, compiles, and swaps the table of plans.
 //!
-//! Compiling takes long and blocks, so it has a thread of its own, and all changes happen there, one after the other.
+//! Compiling is slow and blocks, so it has its own thread. All changes happen there, one after another.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,40 +20,40 @@ use super::settings::PlanSettings;
 use super::table::{Canary, Entry, Table};
 use super::version::Version;
 
-/// A change that somebody asked for, and where the result goes.
+/// A requested change, and the channel for its result.
 pub(crate) struct Change {
     pub(crate) kind: ChangeKind,
-    pub(crate) result: oneshot::Sender<Result<Changed, ChangeError>>,
+    pub(crate) result: oneshot::Sender<Result<ChangedPlans, ChangeError>>,
 }
 
 /// A change of the served plans.
 pub(crate) enum ChangeKind {
     /// Load all plans again, or this one.
     Reload(Option<String>),
-    /// Serve the new version of this plan to everybody.
+    /// Make the new version of this plan its only version.
     Promote(String),
-    /// Give up the new version of this plan.
+    /// Drop the new version of this plan.
     RollBack(String),
 }
 
 /// The plans whose versions changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changed {
+pub(crate) struct ChangedPlans {
     pub(crate) plans: Vec<String>,
 }
 
-/// Why nothing was changed.
+/// The reason why nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeError {
-    /// There is no such plan; a sentence.
+    /// There is no such plan, with a message.
     NoPlan(String),
-    /// These are all problems of the files.
+    /// The files have these problems.
     Bad(Problems),
     /// There is no new version to promote or roll back.
     NoCanary(String),
 }
 
-/// A table that is swapped as a whole.
+/// The table. It is replaced as a whole.
 pub(crate) type SharedTable = Arc<RwLock<Arc<Table>>>;
 
 /// The owner of the table.
@@ -62,18 +62,18 @@ pub(crate) struct Loader {
     compiler: Compiler,
     runs: engine::Engine,
     table: SharedTable,
-    /// The project file and the registry as they were when they were last read, even if that failed.
+    /// The project file and the registry as of the last attempt to read them, even if it failed.
     seen_settings: Vec<SourceFile>,
 }
 
-/// An engine with the files that it was made of.
+/// An engine, with the files that it was loaded from.
 pub(crate) struct LoadedProject {
     engine: Engine,
     files: Vec<SourceFile>,
     pub(crate) captures: Option<CaptureSettings>,
 }
 
-/// The first table, and what the project says about captures.
+/// The first table, and the project's settings for captures.
 pub(crate) struct FirstLoad {
     pub(crate) loader: Loader,
     pub(crate) table: SharedTable,
@@ -81,7 +81,7 @@ pub(crate) struct FirstLoad {
 }
 
 impl Loader {
-    /// Loads a project for the first time. Plans that do not load are listed with their problems.
+    /// Loads a project for the first time. Plans that fail to load are listed with their problems.
     pub(crate) fn start(settings: PlanSettings, runs: engine::Engine) -> Result<FirstLoad, Problems> {
         let compiler = match &settings.worker {
             Some(worker) => Compiler::new(worker.clone()),
@@ -100,7 +100,7 @@ impl Loader {
         Ok(FirstLoad { loader, table, captures })
     }
 
-    /// Makes changes until nobody can ask for one any more.
+    /// Executes changes until the last handle that can request one is dropped.
     pub(crate) fn run(mut self, changes: &Receiver<Change>) {
         loop {
             let change = match self.settings.watch_every {
@@ -110,7 +110,7 @@ impl Loader {
             match change {
                 Ok(Change { kind, result }) => {
                     let changed = self.change(kind);
-                    // Whoever asked may be gone.
+                    // The caller may have disconnected.
                     let _ = result.send(changed);
                 }
                 Err(RecvTimeoutError::Timeout) => self.look_again(),
@@ -127,7 +127,7 @@ impl Loader {
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
     }
 
-    fn change(&mut self, kind: ChangeKind) -> Result<Changed, ChangeError> {
+    fn change(&mut self, kind: ChangeKind) -> Result<ChangedPlans, ChangeError> {
         match kind {
             ChangeKind::Reload(None) => self.reload_all(),
             ChangeKind::Reload(Some(name)) => self.reload_one(&name),
@@ -139,8 +139,8 @@ impl Loader {
         }
     }
 
-    /// Loads everything again. If anything is wrong, nothing changes.
-    fn reload_all(&mut self) -> Result<Changed, ChangeError> {
+    /// Loads everything again. If anything fails to load, nothing changes.
+    fn reload_all(&mut self) -> Result<ChangedPlans, ChangeError> {
         if is_changed(&self.seen_settings) {
             return self.renew().map_err(ChangeError::Bad);
         }
@@ -160,7 +160,7 @@ impl Loader {
         Ok(self.apply(&table, loaded))
     }
 
-    fn reload_one(&mut self, name: &str) -> Result<Changed, ChangeError> {
+    fn reload_one(&mut self, name: &str) -> Result<ChangedPlans, ChangeError> {
         let table = self.table();
         let names = names(&table.engine).map_err(ChangeError::Bad)?;
         if !names.iter().any(|other| other == name) {
@@ -177,9 +177,9 @@ impl Loader {
         }
     }
 
-    /// Makes a new engine from the project and the registry, with all plans. Nothing changes if the project, the
-    /// registry, or a plan that is served would not load.
-    fn renew(&mut self) -> Result<Changed, Problems> {
+    /// Creates a new engine from the project and the registry, with all plans. If the project, the registry, or a
+    /// served plan fails to load, nothing changes.
+    fn renew(&mut self) -> Result<ChangedPlans, Problems> {
         let old = self.table();
         self.seen_settings = settings_files(&self.settings.project);
         let renewed = load_project(&self.settings.project, &self.runs).and_then(|loaded| {
@@ -197,7 +197,7 @@ impl Loader {
         });
         match renewed {
             Ok(table) => {
-                let changed = Changed { plans: table.plans.keys().cloned().collect() };
+                let changed = ChangedPlans { plans: table.plans.keys().cloned().collect() };
                 info!(
                     plans = changed.plans.len(),
                     "the project or its registry changed; all plans were loaded again"
@@ -213,17 +213,17 @@ impl Loader {
         }
     }
 
-    /// Loads what changed since the last look, and judges canaries.
+    /// Loads the files that changed since the last check, and judges canaries.
     fn look_again(&mut self) {
         if is_changed(&self.seen_settings) {
-            // What is wrong was logged, and is listed.
+            // The problems were logged, and are listed.
             let _ = self.renew();
         } else {
             self.look_at_plans();
         }
         for (name, entry) in &self.table().plans {
             if let Some(verdict) = canary::judge(entry, self.settings.canary.as_ref()) {
-                // It is there: nobody else changes the table.
+                // The canary exists, because only this thread changes the table.
                 let _ = self.end_canary(name, verdict);
             }
         }
@@ -231,7 +231,7 @@ impl Loader {
 
     fn look_at_plans(&self) {
         let table = self.table();
-        // A folder that cannot be read for a moment loses no plan.
+        // A folder that is unreadable for a moment does not remove its plans.
         let Ok(names) = names(&table.engine) else { return };
         let is_due = |name: &String| table.plans.get(name).is_none_or(|entry| is_changed(&entry.files));
         let due: Vec<_> = names.iter().filter(|name| is_due(name)).collect();
@@ -251,16 +251,16 @@ impl Loader {
         self.apply_some(&table, loaded);
     }
 
-    /// Takes over plans, which are all that there are.
-    fn apply(&self, table: &Table, loaded: Vec<(String, LoadedPlan)>) -> Changed {
+    /// Replaces the plans of the table by the loaded ones.
+    fn apply(&self, table: &Table, loaded: Vec<(String, LoadedPlan)>) -> ChangedPlans {
         let mut table = table.clone();
         table.plans.retain(|name, _| loaded.iter().any(|(other, _)| other == name));
         self.apply_some(&table, loaded)
     }
 
-    fn apply_some(&self, table: &Table, loaded: Vec<(String, LoadedPlan)>) -> Changed {
+    fn apply_some(&self, table: &Table, loaded: Vec<(String, LoadedPlan)>) -> ChangedPlans {
         let mut table = table.clone();
-        let mut changed = Changed::default();
+        let mut changed = ChangedPlans::default();
         for (name, loaded) in loaded {
             loaded.printed.iter().for_each(|line| info!(plan = %name, "{line}"));
             let entry = table.plans.get(&name).map_or_else(|| Entry::new(&name), |entry| (**entry).clone());
@@ -281,7 +281,7 @@ impl Loader {
         changed
     }
 
-    /// Keeps the problems of plans that do not load; what is served stays.
+    /// Records the problems of plans that fail to load. The served versions stay.
     fn note_problems(&self, table: &Table, loaded: Vec<(String, LoadedPlan)>) {
         let mut table = table.clone();
         for (name, loaded) in loaded.into_iter().filter(|(_, loaded)| loaded.plan.is_err()) {
@@ -291,7 +291,7 @@ impl Loader {
         self.swap(table);
     }
 
-    fn end_canary(&self, name: &str, verdict: Verdict) -> Result<Changed, ChangeError> {
+    fn end_canary(&self, name: &str, verdict: Verdict) -> Result<ChangedPlans, ChangeError> {
         let mut table = (*self.table()).clone();
         let Some(entry) = table.plans.get(name) else {
             return Err(ChangeError::NoPlan(no_plan(name, table.plans.keys().map(String::as_str))));
@@ -313,15 +313,15 @@ impl Loader {
         }
         table.plans.insert(name.to_owned(), Arc::new(entry));
         self.swap(table);
-        Ok(Changed { plans: vec![name.to_owned()] })
+        Ok(ChangedPlans { plans: vec![name.to_owned()] })
     }
 }
 
-/// How a new version begins to be served.
+/// The way in which a new version starts to be served.
 #[derive(Clone, Copy)]
 enum Takeover {
     AtOnce,
-    /// To this share of the users, at first.
+    /// At first to this share of the users.
     Canary(f64),
 }
 
@@ -334,7 +334,7 @@ impl Entry {
         )
     }
 
-    /// The entry with what was loaded; a plan that did not load leaves its problem.
+    /// The entry with the loaded plan, or with the problem if it failed to load.
     fn with(mut self, loaded: LoadedPlan, takeover: Takeover) -> Entry {
         self.files = loaded.files;
         let plan = match loaded.plan {
@@ -368,7 +368,7 @@ fn owned((current, canary): (Option<&str>, Option<&str>)) -> (Option<String>, Op
     (current.map(str::to_owned), canary.map(str::to_owned))
 }
 
-/// Why there is no plan of this name, and which one may be meant.
+/// The message that there is no plan of this name, with a suggestion.
 pub(crate) fn no_plan<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let shown = anabranch_text::quote(name);
     match (closest(name, known.clone()), known.clone().next()) {
@@ -381,7 +381,7 @@ pub(crate) fn no_plan<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clo
     }
 }
 
-/// The most plans that a message names.
+/// The most plans in a message.
 const MOST_NAMED: usize = 20;
 
 fn load_project(file: &Path, runs: &engine::Engine) -> Result<LoadedProject, Problems> {
@@ -399,7 +399,7 @@ fn load_project(file: &Path, runs: &engine::Engine) -> Result<LoadedProject, Pro
     Ok(LoadedProject { engine, files, captures })
 }
 
-/// The files that say how plans are checked: the project file and the registry, with its folder.
+/// The files that decide how plans are checked: the project file and the registry, with its folder.
 fn settings_files(file: &Path) -> Vec<SourceFile> {
     let project = std::fs::read_to_string(file).ok().and_then(|text| Project::parse(&text, file).ok());
     let mut files: Vec<PathBuf> = vec![file.to_owned()];
@@ -419,7 +419,7 @@ fn names(engine: &Engine) -> Result<Vec<String>, Problems> {
     let folder = engine.folder().unwrap_or(Path::new(""));
     let files = plan_files(folder, &[SOURCE, BUILT])
         .map_err(|error| Problem::new(folder.display().to_string(), format!("cannot be read: {error}")))?;
-    // A name that no plan can have would be a route that nobody can call.
+    // A name that is not valid for a plan would be a route that no client can call.
     let is_name = |name: &String| engine.registries().limits.plan_name.is_match(name);
     Ok(files.into_keys().filter(is_name).collect())
 }

@@ -1,4 +1,4 @@
-//! Requests and answers of plans as messages of gRPC.
+//! Plan requests and responses as gRPC messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ fn bad(message: impl Into<String>) -> PlanFailure {
     Failure::new(Code::InvalidArgument, message).into()
 }
 
-/// The request of a message. It is checked as a request in JSON is.
+/// The request of a message. It is checked like a request in JSON.
 pub(super) fn request(message: &proto::RunRequest, registries: &Registries) -> Result<Request, PlanFailure> {
     let user = match &message.user {
         Some(proto::run_request::User::UserId(id)) => id.to_string(),
@@ -32,22 +32,24 @@ pub(super) fn request(message: &proto::RunRequest, registries: &Registries) -> R
         request.request_id = Some(message.request_id.clone());
     }
     for (name, value) in &message.params {
-        use proto::value::Kind as Sent;
+        use proto::value::Kind as WireKind;
         let kind = value.kind.as_ref();
         let kind = kind.ok_or_else(|| bad(format!("the parameter {} has no value", quote(name))))?;
         match kind {
-            Sent::Int(value) => request.set(name, Some(Scalar::Int(*value)), registries)?,
-            Sent::Float(value) => request.set(name, Some(Scalar::Float(*value)), registries)?,
-            Sent::Bool(value) => request.set(name, Some(Scalar::Bool(*value)), registries)?,
-            Sent::Text(value) => request.set(name, Some(Scalar::Text(value.as_str().into())), registries)?,
-            Sent::Ints(list) => {
+            WireKind::Int(value) => request.set(name, Some(Scalar::Int(*value)), registries)?,
+            WireKind::Float(value) => request.set(name, Some(Scalar::Float(*value)), registries)?,
+            WireKind::Bool(value) => request.set(name, Some(Scalar::Bool(*value)), registries)?,
+            WireKind::Text(value) => {
+                request.set(name, Some(Scalar::Text(value.as_str().into())), registries)?;
+            }
+            WireKind::Ints(list) => {
                 request.set_list(name, Some(List::ints(list.values.clone())), registries)?;
             }
-            Sent::Texts(list) => {
+            WireKind::Texts(list) => {
                 let texts: Vec<Arc<str>> = list.values.iter().map(|text| Arc::from(text.as_str())).collect();
                 request.set_list(name, Some(List::texts(texts)), registries)?;
             }
-            Sent::Null(_) => request.set(name, None, registries)?,
+            WireKind::Null(_) => request.set(name, None, registries)?,
         }
     }
     if let Some(rows) = &message.candidates {
@@ -83,7 +85,7 @@ fn candidates(rows: &proto::Rows, keys: &Keys) -> Result<Rows, PlanFailure> {
     Ok(Rows::new(Batch::with_columns(rows.ids.clone(), columns)))
 }
 
-/// A column of a message; integers become floats where the key has these.
+/// A column of a message. Integers become floats if the key has floats.
 fn made_column(column: &proto::Column, is_float: bool) -> Option<Column> {
     use proto::column::Values;
     let present = |row: usize| column.present.get(row).copied().unwrap_or(true);
@@ -107,7 +109,7 @@ fn made_column(column: &proto::Column, is_float: bool) -> Option<Column> {
     })
 }
 
-/// The message of an answer.
+/// The message of a response.
 pub(super) fn response(answered: &PlanAnswer, form: proto::Form, keys: &Keys) -> proto::RunResponse {
     let answer = &answered.answer;
     let (candidates, outputs) = match form {
@@ -145,12 +147,12 @@ fn rows(answer: &Answer, keys: &Keys) -> Vec<proto::Candidate> {
 }
 
 fn value(cell: Cell<'_>) -> proto::Value {
-    use proto::value::Kind as Sent;
+    use proto::value::Kind as WireKind;
     let kind = match cell {
-        Cell::Int(value) => Sent::Int(value),
-        Cell::Float(value) => Sent::Float(value),
-        Cell::Bool(value) => Sent::Bool(value),
-        Cell::Text(value) => Sent::Text(value.to_owned()),
+        Cell::Int(value) => WireKind::Int(value),
+        Cell::Float(value) => WireKind::Float(value),
+        Cell::Bool(value) => WireKind::Bool(value),
+        Cell::Text(value) => WireKind::Text(value.to_owned()),
     };
     proto::Value { kind: Some(kind) }
 }

@@ -1,4 +1,4 @@
-//! The numbers of plans for Prometheus.
+//! The metrics of plans, for Prometheus.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::version::Version;
 const POWERS: std::ops::RangeInclusive<usize> = 7..=24;
 
 impl Plans {
-    /// The numbers of all plans, in the text format of Prometheus.
+    /// The metrics of all plans, in the text format of Prometheus.
     pub fn metrics(&self) -> String {
         let table = self.table();
-        // Degraded nodes and hedges are counted by the engine; they begin again when the registry changes.
+        // The engine counts degraded nodes and hedges. Its counters restart when the registry changes.
         let mut out = table.engine.metrics().render();
         requests(&table, &mut out);
         versions(&table, &mut out);
@@ -108,7 +108,7 @@ fn versions(table: &Table, out: &mut String) {
     line(out, "project_problem", &[], u8::from(table.problem.is_some()));
 }
 
-/// The times of nodes, of the requests that were traced.
+/// The times of nodes, from the traced requests.
 fn nodes(table: &Table, out: &mut String) {
     head(out, "node_seconds", "The time of nodes, of one request per 100 ms and plan.", "summary");
     for entry in table.plans.values() {

@@ -1,4 +1,4 @@
-//! The plans of a project: loaded, run, listed, described, and changed while they are served.
+//! The plans of a project: load, run, list and describe them, and change them while they are served.
 
 mod settings;
 mod histogram;
@@ -29,7 +29,7 @@ use tonic::Code;
 pub(crate) use failure::PlanFailure;
 pub(crate) use forms::Form;
 pub(crate) use grpc::OfPlans;
-pub(crate) use loader::{Change, ChangeError, ChangeKind, Changed};
+pub(crate) use loader::{Change, ChangeError, ChangeKind, ChangedPlans};
 pub(crate) use run::PlanCall;
 pub use settings::{CanarySettings, PlanSettings};
 pub(crate) use table::{Entry, Table};
@@ -37,7 +37,7 @@ pub(crate) use table::{Entry, Table};
 use crate::failure::Failure;
 use loader::{FirstLoad, Loader, SharedTable};
 
-/// The most changes that wait for the one that is being made.
+/// The most changes that wait for the current one.
 const CHANGES_MOST: usize = 16;
 
 /// The plans of a project. Clones are handles to the same plans.
@@ -46,23 +46,23 @@ pub struct Plans(Arc<Inner>);
 
 struct Inner {
     table: SharedTable,
-    /// Ends the thread that makes changes when it is dropped.
+    /// Dropping it ends the thread that makes changes.
     changes: SyncSender<Change>,
     keep_requests: bool,
     captures: Option<Captures>,
-    kept: detail::Kept,
+    kept: detail::DetailRates,
 }
 
 /// The sampler of captures, and the task that writes them.
 struct Captures {
     sampler: Arc<Sampler>,
-    /// Behind a lock, since the guard is not `Sync`.
+    /// In a mutex, because the guard is not `Sync`.
     _writer: Mutex<AbortOnDrop>,
 }
 
 impl Plans {
-    /// Loads all plans of a project. Plans that do not load are listed with their problems, and the others are served.
-    /// Runs are executed by `runs`, together with those of others.
+    /// Loads all plans of a project. Plans that fail to load are listed with their problems, and the others are served.
+    /// The engine `runs` executes the runs, together with other workloads.
     pub async fn load(settings: PlanSettings, runs: engine::Engine) -> Result<Plans, Problems> {
         let keep_requests = settings.keep_requests;
         let (changes, waiting) = sync_channel(CHANGES_MOST);
@@ -70,7 +70,7 @@ impl Plans {
         let on_runs = runs.clone();
         let work = move || match Loader::start(settings, on_runs) {
             Ok(FirstLoad { loader, table, captures }) => {
-                // Nobody waits for it if the server was told to stop.
+                // The receiver is gone if the server was stopped.
                 let _ = sender.send(Ok((table, captures)));
                 loader.run(&waiting);
             }
@@ -93,11 +93,11 @@ impl Plans {
                 Some(Captures { sampler, _writer: Mutex::new(writer) })
             }
         };
-        let kept = detail::Kept::default();
+        let kept = detail::DetailRates::default();
         Ok(Plans(Arc::new(Inner { table, changes, keep_requests, captures, kept })))
     }
 
-    /// Loads the plans again whose files changed. Nothing changes if a file is wrong; the problems are told.
+    /// Reloads the plans whose files changed. If a file is invalid, nothing changes and the error has the problems.
     pub async fn reload(&self) -> Result<Vec<String>, String> {
         match self.change(ChangeKind::Reload(None)).await {
             Ok(changed) => Ok(changed.plans),
@@ -105,7 +105,7 @@ impl Plans {
         }
     }
 
-    /// The names of all plans, and why those that are not served, or not with their latest file, are not.
+    /// The names of all plans, each with the reason if its latest file is not served.
     pub fn problems(&self) -> Vec<(String, Option<String>)> {
         let table = self.table();
         table.plans.values().map(|entry| (entry.name.to_string(), entry.problem.clone())).collect()
@@ -127,8 +127,8 @@ impl Plans {
         }
     }
 
-    /// Has a change made, after those that were asked for before.
-    pub(crate) async fn change(&self, kind: ChangeKind) -> Result<Changed, Failure> {
+    /// Makes a change, after the changes that were requested before.
+    pub(crate) async fn change(&self, kind: ChangeKind) -> Result<ChangedPlans, Failure> {
         let (sender, result) = oneshot::channel();
         let stopped = || Failure::new(Code::Unavailable, "the thread that loads plans has stopped");
         self.0.changes.try_send(Change { kind, result: sender }).map_err(|error| match error {

@@ -1,10 +1,10 @@
-//! One request for a plan, from its parsed form to its answer.
+//! One request for a plan, from its parsed form to its response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_plan::inspect::{Inspected, Inspection};
+use anabranch_plan::inspect::{Inspection, InspectionOutcome};
 use anabranch_plan::{Answer, Error, LedgerEntry, Request, RunOptions};
 use anabranch_plan_inspect::{Trace, inspect_traced};
 use bytes::Bytes;
@@ -12,24 +12,29 @@ use bytes::Bytes;
 use super::table::{Counts, Entry};
 use super::version::Version;
 use super::{PlanFailure, Plans};
+use crate::observe::{RequestId, TraceContext};
 use crate::runs::{RunId, Runs};
 
 /// A request for a plan.
 pub(crate) struct PlanCall {
     pub(crate) request: Request,
-    /// The request as it came, if its run may keep it.
+    /// The text of the request, if its run may keep it.
     pub(crate) text: Bytes,
-    /// How long the answer may take; if not given, what the plan says.
+    /// The time limit of the response. The default is the plan's.
     pub(crate) within: Option<Duration>,
-    /// True if the caller wants the run kept with its timeline.
+    /// Whether the caller wants the run kept with its timeline.
     pub(crate) trace: bool,
+    /// The id of the request in its record.
+    pub(crate) id: RequestId,
+    /// The distributed trace that it is a part of, if there is one.
+    pub(crate) context: Option<TraceContext>,
 }
 
 /// The answer to a request.
 pub(crate) struct PlanAnswer {
     pub(crate) answer: Answer,
     pub(crate) version: Arc<Version>,
-    /// The run that keeps its details, if one does.
+    /// The run that has its details, if they were kept.
     pub(crate) kept: Option<RunId>,
 }
 
@@ -40,9 +45,10 @@ pub(crate) struct EndedCall<'a> {
     pub(crate) answer: &'a Result<Answer, Error>,
     pub(crate) failed_ledger: &'a [LedgerEntry],
     pub(crate) trace: Option<&'a Trace>,
-    /// True if the caller asked for the trace.
+    /// Whether the caller requested the trace.
     pub(crate) is_asked: bool,
     pub(crate) text: &'a Bytes,
+    pub(crate) id: &'a RequestId,
     pub(crate) within: Option<Duration>,
     pub(crate) took: Duration,
 }
@@ -62,11 +68,12 @@ impl Plans {
         let in_flight = entry.counts.begin();
         let clock = version.plan.engine().runs().clock();
         let began = clock.now();
-        let PlanCall { request, text, within, trace: is_asked } = call;
+        let PlanCall { request, text, within, trace: is_asked, id, context } = call;
         let deadline = within.and_then(|within| began.checked_add(within));
-        let options = RunOptions { deadline, ..RunOptions::default() };
+        let trace = context.and_then(|context| context.onward());
+        let options = RunOptions { deadline, trace, ..RunOptions::default() };
         let (inspected, trace) = self.run_version(version, request, &options, is_asked).await;
-        let Inspected { answer, failed_ledger, .. } = inspected;
+        let InspectionOutcome { answer, failed_ledger, .. } = inspected;
         let took = clock.now().saturating_duration_since(began);
         in_flight.end(count(&entry.counts, version, &answer, took));
         let ended = EndedCall {
@@ -77,6 +84,7 @@ impl Plans {
             trace: trace.as_ref(),
             is_asked,
             text: &text,
+            id: &id,
             within: within.or(version.plan.compiled().deadline),
             took,
         };
@@ -93,27 +101,27 @@ impl Plans {
         request: Request,
         options: &RunOptions,
         is_asked: bool,
-    ) -> (Inspected, Option<Trace>) {
+    ) -> (InspectionOutcome, Option<Trace>) {
         let plan = &version.plan;
-        if is_asked || version.stats.is_trace_due(plan.engine().runs().clock().now()) {
+        let now = || plan.engine().runs().clock().now();
+        // Captures come first: at a low request rate, a trace is due for every request.
+        let chosen = self.0.captures.as_ref().filter(|captures| !is_asked && captures.sampler.chooses(now()));
+        if let Some(captures) = chosen {
+            let answer = captures.sampler.capture(plan, request, options).await;
+            return (InspectionOutcome { answer, failed_ledger: Vec::new(), run: None }, None);
+        }
+        if is_asked || version.stats.is_trace_due(now()) {
             let (inspected, trace) = inspect_traced(plan, request, options).await;
-            // The times of a trace with holes would be too short.
+            // The times of an incomplete trace would be too short.
             let whole = trace.as_ref().filter(|trace| trace.timeline().lost() == 0);
             whole.into_iter().for_each(|trace| version.stats.add_trace(trace));
             return (inspected, trace);
         }
-        let inspected = match &self.0.captures {
-            Some(captures) => {
-                let answer = captures.sampler.run(plan, request, options).await;
-                Inspected { answer, failed_ledger: Vec::new(), run: None }
-            }
-            None => plan.run_inspected(request, options, Inspection::default()).await,
-        };
-        (inspected, None)
+        (plan.run_inspected(request, options, Inspection::default()).await, None)
     }
 }
 
-/// Counts the end of a request for its version; the counter of its plan for this outcome.
+/// Counts the end of a request for its version. Returns its plan's counter for this outcome.
 fn count<'a>(
     counts: &'a Counts,
     version: &Version,
@@ -127,7 +135,7 @@ fn count<'a>(
             add(&version.stats.degraded);
             &counts.degraded
         }
-        // Load is no fault of a version.
+        // A version is not judged by refusals because of load.
         Err(Error::Refused(_) | Error::Overloaded { .. } | Error::Cut { .. }) => return &counts.refused,
         Err(error) => {
             add(&version.stats.failed);

@@ -1,32 +1,32 @@
-//! How the plans of a server are loaded and recorded.
+//! Settings for loading and recording a server's plans.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anabranch_plan_ts::Worker;
 
-/// Which plans a server has, and how it changes them.
+/// The plans of a server, and the way in which they change.
 #[derive(Clone, Debug)]
 pub struct PlanSettings {
     /// The project file, `anabranch.toml`.
     pub project: PathBuf,
-    /// How to start the process that runs the code of plans in TypeScript; `None` runs it in this process, which is for
-    /// code that is trusted.
+    /// The command of the process that runs the TypeScript code of plans. `None` runs it in this process, which is for
+    /// trusted code only.
     pub worker: Option<Worker>,
-    /// How often the files of plans and of the registry are looked at; `None` for never. Default once per second.
+    /// The interval of checking the files of plans and of the registry; `None` for never. Default: one second.
     pub watch_every: Option<Duration>,
-    /// How a changed plan begins: with some of the requests, or at once. Default at once.
+    /// The trial of a changed plan; `None` serves it to everybody at once. Default: `None`.
     pub canary: Option<CanarySettings>,
-    /// True if the details of a run have its request, which may hold personal data. Default false.
+    /// Whether the details of a run include its request, which may hold personal data. Default: false.
     pub keep_requests: bool,
 }
 
-/// How a changed plan is tried.
+/// The trial of a changed plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CanarySettings {
     /// The share of users that get the new version, from 0 to 1.
     pub share: f64,
-    /// How long it is tried. After that it is served to everybody, or rolled back if it is worse.
+    /// The length of the trial. Afterwards the version is served to everybody, or rolled back if it is worse.
     pub trial: Duration,
 }
 

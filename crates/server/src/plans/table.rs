@@ -1,4 +1,4 @@
-//! The plans that are served at one time. A change makes a new table; requests under way keep what they began with.
+//! The plans that are served at one time. A change creates a new table; requests in flight keep the old one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::version::Version;
 pub(crate) struct Table {
     pub(crate) engine: Engine,
     pub(crate) plans: BTreeMap<String, Arc<Entry>>,
-    /// Why the latest change of the project or the registry is not served.
+    /// The reason why the latest change of the project or the registry is not served.
     pub(crate) problem: Option<String>,
 }
 
@@ -24,10 +24,10 @@ pub(crate) struct Table {
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) name: Arc<str>,
-    /// The version that is served, unless none ever loaded.
+    /// The version that is served; `None` if none has ever loaded.
     pub(crate) current: Option<Arc<Version>>,
     pub(crate) canary: Option<Arc<Canary>>,
-    /// Why the latest version of its file is not served.
+    /// The reason why the latest version of its file is not served.
     pub(crate) problem: Option<String>,
     /// The files of the latest attempt to load it.
     pub(crate) files: Vec<SourceFile>,
@@ -44,7 +44,7 @@ pub(crate) struct Canary {
     pub(crate) current_before: (u64, u64),
 }
 
-/// The requests for a plan, whatever its version.
+/// The requests for a plan, of all its versions.
 #[derive(Default)]
 pub(crate) struct Counts {
     begun: AtomicU64,
@@ -69,7 +69,7 @@ impl Counts {
         InFlight { counts: self, ended: false }
     }
 
-    /// The requests that ended, by the words of the metrics.
+    /// The numbers of finished requests, by outcome in the words of the metrics.
     pub(crate) fn by_outcome(&self) -> [(&'static str, u64); 6] {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [
@@ -87,12 +87,12 @@ impl Counts {
     }
 
     pub(crate) fn in_flight(&self) -> u64 {
-        // Ends first: a request that comes and goes in between must not be missing from those that began.
+        // The ends are read first, so that a request that begins and ends in between is counted among those that began.
         let ended = self.ended();
         self.begun.load(Ordering::Relaxed).saturating_sub(ended)
     }
 
-    /// The shares of failed and of degraded requests, of those that ended.
+    /// The shares of failed and of degraded requests among those that ended.
     pub(crate) fn rates(&self) -> (f64, f64) {
         let [(_, full), (_, degraded), (_, failed), (_, late), (_, refused), _] = self.by_outcome();
         let all = (full + degraded + failed + late + refused).max(1) as f64;
@@ -128,7 +128,7 @@ impl Entry {
         }
     }
 
-    /// The version that answers a request: for one user always the same, as long as the versions stay.
+    /// The version that answers a request. A user always gets the same one until the versions change.
     pub(crate) fn version_for<'a>(
         &'a self,
         current: &'a Arc<Version>,
@@ -143,13 +143,13 @@ impl Entry {
     }
 }
 
-/// True for this share of all users. Each version has users of its own.
+/// True for this share of all users. Each version has different users.
 fn is_chosen(user: i64, version: &str, share: f64) -> bool {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in user.to_le_bytes().iter().chain(version.as_bytes()) {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    // The last multiplication does not reach the low bits of the first bytes.
+    // The last multiplication does not mix the first bytes into the low bits.
     hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     hash ^= hash >> 32;
     (hash as f64) < share * (u64::MAX as f64)

@@ -1,4 +1,4 @@
-//! One version of a plan: what was loaded, and how its requests went.
+//! One version of a plan: the loaded plan, and the statistics of its requests.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::histogram::Histogram;
 
-/// One request of a plan per so long is traced for the times of its nodes.
+/// The interval of tracing one request of a plan, for the times of its nodes.
 const TRACE_EVERY: Duration = Duration::from_millis(100);
 
-/// A plan as it was loaded.
+/// A loaded plan.
 pub(crate) struct Version {
     /// 12 hex digits of a digest of the plan, the files that it names, and the registry.
     pub(crate) id: String,
@@ -24,19 +24,19 @@ pub(crate) struct Version {
     explanation: OnceLock<Explanation>,
 }
 
-/// How the requests of a version went.
+/// The statistics of a version's requests.
 pub(crate) struct VersionStats {
     pub(crate) latency: Histogram,
     pub(crate) failed: AtomicU64,
     pub(crate) degraded: AtomicU64,
-    /// By stage; the stages that only watch the time have none.
+    /// By stage. Timers have no entry.
     pub(crate) nodes: Vec<NodeStats>,
-    /// When requests began to be counted, and when the next one is traced, in microseconds after that.
+    /// The start of counting, and the time of the next trace in microseconds after it.
     began: Instant,
     next_trace: AtomicU64,
 }
 
-/// How a stage went in the requests that were traced.
+/// The statistics of a stage in the traced requests.
 #[derive(Default)]
 pub(crate) struct NodeStats {
     pub(crate) latency: Histogram,
@@ -54,7 +54,7 @@ impl Version {
         Version { id, plan, stats, explanation: OnceLock::new() }
     }
 
-    /// What the plan does.
+    /// The explanation of the plan.
     pub(crate) fn explanation(&self) -> &Explanation {
         self.explanation.get_or_init(|| explain(&self.plan))
     }
@@ -72,7 +72,7 @@ impl VersionStats {
         }
     }
 
-    /// True for the one request per [`TRACE_EVERY`] that is to be traced.
+    /// True for the one request per [`TRACE_EVERY`] that should be traced.
     pub(crate) fn is_trace_due(&self, now: Instant) -> bool {
         let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let now = us(now.saturating_duration_since(self.began));

@@ -1,12 +1,12 @@
-//! Archives on their way out and in: the store writes and reads them on threads that may wait, the client's pace is
-//! handed on through a channel.
+//! Export and import of archives. The store writes and reads them on blocking threads. A channel passes on the client's
+//! backpressure.
 
 use std::io::{self, Read, Write};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use anabranch_content::{Address, Error, Exported, Import};
+use anabranch_content::{Address, Error, ExportReport, Import};
 use anabranch_text::duration;
 use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
@@ -18,23 +18,23 @@ use tonic::{Code, Status, Streaming};
 
 use crate::failure::Failure;
 use crate::proto::recipes as proto;
-use crate::proto::recipes::export_reply::Part as Sent;
+use crate::proto::recipes::export_reply::Part as ExportPart;
 use crate::service::Shared;
 use crate::wire;
 
-/// So many pieces of an archive wait between the store and the client.
+/// The number of archive pieces that wait between the store and the client.
 const WAITING: usize = 4;
 
 fn permit(shared: &Shared) -> Result<OwnedSemaphorePermit, Failure> {
     Arc::clone(&shared.archives).try_acquire_owned().map_err(|_| {
         Failure::new(
             Code::Unavailable,
-            "another archive is on its way out of this server, or into it; try again when it is done",
+            "the server exports or imports one archive at a time, and another one is under way; try again later",
         )
     })
 }
 
-/// An archive of addresses, and what it held.
+/// An archive of addresses, followed by its counts.
 pub(super) fn export(
     shared: &Arc<Shared>,
     addresses: Vec<Address>,
@@ -42,11 +42,11 @@ pub(super) fn export(
     let permit = permit(shared)?;
     let (sender, chunks) = mpsc::channel(WAITING);
     let store = shared.executor.store().clone();
-    let work = async move { store.export(&addresses, Sending(sender)).await }.boxed();
-    let exporting = Exporting { chunks, work: Some(work), done: None, _permit: permit };
+    let work = async move { store.export(&addresses, ChannelWriter(sender)).await }.boxed();
+    let exporting = ExportTask { chunks, work: Some(work), done: None, _permit: permit };
     let (replies, sent) = mpsc::channel(1);
     let mut task = JoinSet::new();
-    // On a task of its own: an answer that its client does not read is not polled.
+    // It has its own task, because a response that its client does not read is not polled.
     task.spawn(exporting.send_to(replies, Arc::clone(shared)));
     let sent = stream::unfold((sent, task), |(mut sent, task)| async move {
         let reply = sent.recv().await?;
@@ -55,19 +55,19 @@ pub(super) fn export(
     Ok(sent.boxed())
 }
 
-struct Exporting {
-    /// Dropped before the work, which may own the store: its thread must not wait for a client that is gone while the
-    /// store waits for its threads.
+struct ExportTask {
+    /// Dropped before `work`, which may own the store. Otherwise a store thread could wait for a disconnected client
+    /// while the store waits for that thread.
     chunks: mpsc::Receiver<Bytes>,
-    /// The store at work, until it is done.
-    work: Option<BoxFuture<'static, Result<Exported, Error>>>,
-    done: Option<Result<Exported, Error>>,
+    /// The export, until it is done.
+    work: Option<BoxFuture<'static, Result<ExportReport, Error>>>,
+    done: Option<Result<ExportReport, Error>>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Exporting {
-    /// Sends all pieces and what it came to. If the client does not read for too long the archive is given up, and others
-    /// have their turn.
+impl ExportTask {
+    /// Sends all pieces, then the counts. If the client stops reading for too long, the export is cancelled, so that
+    /// others have their turn.
     async fn send_to(
         mut self,
         replies: mpsc::Sender<Result<proto::ExportReply, Status>>,
@@ -77,10 +77,10 @@ impl Exporting {
         let mut is_last = false;
         while !is_last {
             let part = match self.next().await {
-                Ok(chunk) => Ok(Sent::Chunk(chunk)),
+                Ok(chunk) => Ok(ExportPart::Chunk(chunk)),
                 Err(ended) => {
                     is_last = true;
-                    let sum = |exported| Sent::Exported(wire::from_exported(&exported));
+                    let sum = |exported| ExportPart::Exported(wire::from_exported(&exported));
                     ended.map(sum).map_err(|error| Failure::from(error).into())
                 }
             };
@@ -96,15 +96,15 @@ impl Exporting {
                 drop(self);
                 let message =
                     format!("the archive was not read for {}, so it was given up", duration::format(timeout));
-                // Nobody hears it who never reads.
+                // A client that never reads does not receive this.
                 let _ = replies.send(Err(Status::deadline_exceeded(message))).await;
                 return;
             }
         }
     }
 
-    /// The next piece, or what it came to.
-    async fn next(&mut self) -> Result<Bytes, Result<Exported, Error>> {
+    /// The next piece, or the result of the export.
+    async fn next(&mut self) -> Result<Bytes, Result<ExportReport, Error>> {
         std::future::poll_fn(|cx| {
             if let Some(work) = &mut self.work
                 && let Poll::Ready(done) = work.poll_unpin(cx)
@@ -114,7 +114,7 @@ impl Exporting {
             }
             match self.chunks.poll_recv(cx) {
                 Poll::Ready(Some(chunk)) => Poll::Ready(Ok(chunk)),
-                // The writer goes with the work, so there is a result, or will be.
+                // The writer is dropped with the work, so there is a result, or there will be one.
                 Poll::Ready(None) => self.done.take().map_or(Poll::Pending, |done| Poll::Ready(Err(done))),
                 Poll::Pending => Poll::Pending,
             }
@@ -123,10 +123,10 @@ impl Exporting {
     }
 }
 
-/// Writes to a client. A client that has gone is an error, which ends the export.
-struct Sending(mpsc::Sender<Bytes>);
+/// Writes to a client. If the client disconnects, a write fails, which ends the export.
+struct ChannelWriter(mpsc::Sender<Bytes>);
 
-impl Write for Sending {
+impl Write for ChannelWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let chunk = Bytes::copy_from_slice(bytes);
         self.0.blocking_send(chunk).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
@@ -138,7 +138,7 @@ impl Write for Sending {
     }
 }
 
-/// Brings in the archive that a client sends.
+/// Imports the archive that a client sends.
 pub(super) async fn import(
     shared: &Shared,
     mut requests: Streaming<proto::ImportRequest>,
@@ -152,15 +152,15 @@ pub(super) async fn import(
             return Ok(());
         }
         while let Some(request) = requests.next().await {
-            // The store stops reading where the archive ends, or is none.
+            // The store stops reading at the end of the archive, or if the archive is malformed.
             if sender.send(request?.chunk).await.is_err() {
                 break;
             }
         }
         Ok::<_, Status>(())
     };
-    let work = shared.executor.import(Receiving { chunks, chunk: Bytes::new() }, terms);
-    // A store that is done with it does not wait for what else the client might send.
+    let work = shared.executor.import(ChannelReader { chunks, chunk: Bytes::new() }, terms);
+    // Once the store is done, the rest of the client's stream is ignored.
     let imported = match select(pin!(feed), pin!(work)).await {
         Either::Left((fed, work)) => {
             let imported = work.await;
@@ -173,12 +173,12 @@ pub(super) async fn import(
 }
 
 /// Reads from a client.
-struct Receiving {
+struct ChannelReader {
     chunks: mpsc::Receiver<Bytes>,
     chunk: Bytes,
 }
 
-impl Read for Receiving {
+impl Read for ChannelReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.chunk.is_empty() {
             match self.chunks.blocking_recv() {

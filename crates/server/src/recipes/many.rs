@@ -1,9 +1,9 @@
-//! Several values in one answer.
+//! Several values in one response.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use anabranch_recipe::{Get, Got};
+use anabranch_recipe::{FetchedValue, Get};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::task::JoinSet;
 use tonic::{Code, Status};
@@ -11,11 +11,11 @@ use tonic::{Code, Status};
 use crate::failure::Failure;
 use crate::pieces::Pieces;
 use crate::proto::recipes as proto;
-use crate::proto::recipes::get_many_reply::Part as Sent;
+use crate::proto::recipes::get_many_reply::Part as ReplyPart;
 use crate::service::Shared;
 use crate::wire::{self, Part, Target};
 
-/// The values of targets in their order, a few of them got ahead.
+/// The values of the targets in order. A few are fetched ahead.
 pub(super) fn get(
     shared: &Arc<Shared>,
     targets: Vec<Target>,
@@ -27,16 +27,18 @@ pub(super) fn get(
         let shared = Arc::clone(&shared);
         driven(async move {
             let address = shared.find(&target).await?;
-            Ok(shared.executor.get(&address, &Get { deadline, ..Get::default() }).await?)
+            Ok(shared.value(&target.to_string(), &address, &Get { deadline, ..Get::default() }).await?)
         })
     };
     let values = stream::iter(targets).map(one).buffered(ahead).enumerate();
     values.flat_map(|(index, got)| parts(index as u32, got)).boxed()
 }
 
-/// A get that goes on also while the client does not read: others may wait for the same computation, and the room it
-/// has. It ends with this future.
-async fn driven(get: impl Future<Output = Result<Got, Failure>> + Send + 'static) -> Result<Got, Failure> {
+/// A get that continues while the client does not read, because others may wait for the same computation or for its
+/// memory. Dropping this future cancels it.
+async fn driven(
+    get: impl Future<Output = Result<FetchedValue, Failure>> + Send + 'static,
+) -> Result<FetchedValue, Failure> {
     let mut task = JoinSet::new();
     task.spawn(get);
     match task.join_next().await {
@@ -46,18 +48,21 @@ async fn driven(get: impl Future<Output = Result<Got, Failure>> + Send + 'static
     }
 }
 
-fn parts(index: u32, got: Result<Got, Failure>) -> BoxStream<'static, Result<proto::GetManyReply, Status>> {
+fn parts(
+    index: u32,
+    got: Result<FetchedValue, Failure>,
+) -> BoxStream<'static, Result<proto::GetManyReply, Status>> {
     let reply = move |part| Ok(proto::GetManyReply { index, part: Some(part) });
     match got {
-        Err(failure) => stream::iter([reply(Sent::Failure(from_failure(failure)))]).boxed(),
+        Err(failure) => stream::iter([reply(ReplyPart::Failure(from_failure(failure)))]).boxed(),
         Ok(got) => {
-            let header = reply(Sent::Header(wire::from_header(&Part::of(&got))));
+            let header = reply(ReplyPart::Header(wire::from_header(&Part::of(&got))));
             let pieces = Pieces::new(
                 got,
-                |_, whole| whole.filter(|whole| !whole.is_empty()).map(Sent::Chunk),
-                Sent::Chunk,
+                |_, whole| whole.filter(|whole| !whole.is_empty()).map(ReplyPart::Chunk),
+                ReplyPart::Chunk,
             );
-            let failed = |status: Status| Sent::Failure(from_failure(status.into()));
+            let failed = |status: Status| ReplyPart::Failure(from_failure(status.into()));
             let pieces = pieces.map(move |piece| reply(piece.unwrap_or_else(failed)));
             stream::iter([header]).chain(pieces).boxed()
         }

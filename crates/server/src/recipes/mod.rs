@@ -1,17 +1,19 @@
-//! Our own service.
+//! Our own gRPC service.
 
 mod archives;
+mod ended_get;
 mod many;
 
 use std::sync::Arc;
 
 use anabranch_content::DryRun;
-use anabranch_recipe::{Get, Heard, Listener};
+use anabranch_recipe::{Get, Listener, Notice};
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use crate::access::Caller;
 use crate::deadline;
 use crate::failure::{Answer, Failure, answer};
 use crate::pieces::{Pieces, upload};
@@ -20,15 +22,16 @@ use crate::proto::recipes::recipes_server::Recipes;
 use crate::service::Shared;
 use crate::wire::{self, Part};
 
-/// Our own service over an executor.
+/// Our own gRPC service, on an executor.
 pub(crate) struct OfRecipes(pub(crate) Arc<Shared>);
 
 #[tonic::async_trait]
 impl Recipes for OfRecipes {
     async fn put(&self, request: Request<Streaming<proto::PutRequest>>) -> Answer<proto::PutReply> {
         answer(async {
+            let caller = request.extensions().get::<Caller>().cloned().expect("the guard names the caller");
             let chunks = request.into_inner().map(|request| request.map(|request| request.chunk));
-            let put = self.0.executor.put_stream(upload(&self.0, chunks)).await?;
+            let put = self.0.executor.put_stream(upload(&self.0, &caller, chunks)).await?;
             Ok(wire::from_put(&put))
         })
         .await
@@ -36,12 +39,17 @@ impl Recipes for OfRecipes {
 
     async fn add(&self, request: Request<proto::AddRequest>) -> Answer<proto::AddReply> {
         answer(async {
-            let proto::AddRequest { drafts, unknown_function } = request.into_inner();
+            let proto::AddRequest { drafts, unknown_function, dry_run } = request.into_inner();
             let unknown = wire::unknown(unknown_function)?;
             let drafts: Vec<_> = drafts.into_iter().map(wire::draft).collect::<Result<_, _>>()?;
             self.0.check_drafts(&drafts)?;
-            let added = self.0.executor.add_all(&drafts, unknown).await?;
-            Ok(proto::AddReply { added: added.iter().map(wire::from_added).collect() })
+            let executor = &self.0.executor;
+            let added = if dry_run {
+                executor.check_all(&drafts, unknown).await?.iter().map(wire::from_checked).collect()
+            } else {
+                executor.add_all(&drafts, unknown).await?.iter().map(wire::from_added).collect()
+            };
+            Ok(proto::AddReply { added })
         })
         .await
     }
@@ -50,19 +58,16 @@ impl Recipes for OfRecipes {
 
     async fn get(&self, request: Request<proto::GetRequest>) -> Answer<Self::GetStream> {
         answer(async {
-            let executor = &self.0.executor;
-            let deadline = deadline::of_call(request.metadata(), executor)?;
+            let deadline = deadline::of_call(request.metadata(), &self.0.executor)?;
             let proto::GetRequest { target, start, end } = request.into_inner();
             let range = start..end.unwrap_or(u64::MAX);
             if range.end < range.start {
                 return Err(Failure::new(Code::InvalidArgument, "`end` is before `start`"));
             }
-            let address = self.0.find(&wire::target(target)?).await?;
-            let started = executor.engine().clock().now();
-            let got = executor.get(&address, &Get { range, deadline }).await;
-            self.0.record_get(&address.to_string(), started, got.as_ref().err());
-            let got = got?;
-            let begin = |got: &anabranch_recipe::Got, whole: Option<bytes::Bytes>| {
+            let target = wire::target(target)?;
+            let address = self.0.find(&target).await?;
+            let got = self.0.value(&target.to_string(), &address, &Get { range, deadline }).await?;
+            let begin = |got: &anabranch_recipe::FetchedValue, whole: Option<bytes::Bytes>| {
                 let header = wire::from_header(&Part::of(got));
                 Some(proto::GetReply { header: Some(header), chunk: whole.unwrap_or_default() })
             };
@@ -317,14 +322,14 @@ impl Recipes for OfRecipes {
     }
 
     async fn status(&self, _: Request<proto::StatusRequest>) -> Answer<proto::StatusReply> {
-        Ok(Response::new(wire::from_status(&self.0.executor.status())))
+        Ok(Response::new(wire::from_status(&self.0.status().await)))
     }
 
     type EventsStream = BoxStream<'static, Result<proto::EventsReply, Status>>;
 
     async fn events(&self, _: Request<proto::EventsRequest>) -> Answer<Self::EventsStream> {
-        use proto::events_reply::Heard as Told;
-        let listening = proto::EventsReply { heard: Some(Told::Listening(proto::Listening {})) };
+        use proto::events_reply::Heard as WireEvent;
+        let listening = proto::EventsReply { heard: Some(WireEvent::Listening(proto::Listening {})) };
         let state = (self.0.executor.listen(), self.0.closing.subscribe());
         let heard = stream::unfold(state, |(mut listener, mut closing)| async move {
             let heard = next_event(&mut listener, &mut closing).await?;
@@ -335,8 +340,8 @@ impl Recipes for OfRecipes {
     }
 }
 
-/// What happens next; nothing once the server shuts down.
-async fn next_event(listener: &mut Listener, closing: &mut watch::Receiver<bool>) -> Option<Heard> {
+/// The next event; `None` once the server shuts down.
+async fn next_event(listener: &mut Listener, closing: &mut watch::Receiver<bool>) -> Option<Notice> {
     let closed = std::pin::pin!(closing.wait_for(|closing| *closing));
     match select(std::pin::pin!(listener.next()), closed).await {
         Either::Left((heard, _)) => heard,

@@ -5,21 +5,27 @@ use serde_json::Value;
 
 use super::timeline::RunTimeline;
 
-/// The details of a run. Everything is JSON as it is answered.
+/// The details of a run, in the format of responses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunDetail {
     /// The deadline of the run, in milliseconds from its start.
     pub deadline_ms: Option<f64>,
-    /// Why it failed, or was stopped.
+    /// The id of the request, as in the response and the log.
+    pub request_id: Option<String>,
+    /// The reason why it failed or was stopped.
     pub error: Option<String>,
-    /// The request, as it came.
+    /// The request as received.
     pub request: Option<Value>,
-    /// The degraded parts of the answer, as the answer lists them.
+    /// The origin of a recipe's value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// The degraded parts of the response, as in the response. Each also has `stage`, the id of its node in the graph,
+    /// and `name`, the name of that node.
     pub ledger: Vec<Value>,
     /// The graph of the run.
     pub graph: RunGraph,
-    /// When each node ran.
+    /// The times of each node.
     pub timeline: Option<RunTimeline>,
 }
 
@@ -36,14 +42,23 @@ pub struct RunGraph {
 pub type GraphEdge = [String; 2];
 
 /// A node of the graph of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GraphNode {
-    /// `n` and its number.
+    /// `n` followed by its number.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it does: `io`, `cpu` and so on.
+    /// Its kind: `io`, `cpu` and so on.
     pub kind: String,
+    /// The reason why the node was not executed itself: `memo`, `same inputs`, `fused`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The address of a recipe or blob.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The size of a value in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
 }
 
 impl RunGraph {
@@ -60,7 +75,7 @@ impl RunGraph {
         let mut shown = RunGraph::default();
         for node in (0..graph.node_count()).map(anabranch_engine::NodeId) {
             let (name, kind) = describe(node);
-            shown.nodes.push(GraphNode { id: RunGraph::id(node), name, kind });
+            shown.nodes.push(GraphNode { id: RunGraph::id(node), name, kind, ..GraphNode::default() });
             graph.inputs(node, |input, _| shown.edges.push([RunGraph::id(input), RunGraph::id(node)]));
         }
         shown

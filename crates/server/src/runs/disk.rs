@@ -1,6 +1,6 @@
-//! The folder of runs: one JSON file per run, the oldest removed when there are too many.
+//! The folder of runs: one JSON file per run. The oldest files are removed when there are too many.
 //!
-//! The first line of a file is the summary, so that a list needs not read the rest.
+//! The first line of a file is the summary, so that a list need not read the rest.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -13,35 +13,35 @@ use tracing::warn;
 
 use super::{RunDetail, RunFilter, RunId, RunPage, RunSettings, RunSummary};
 
-/// A run as its file has it.
+/// A run, as stored in its file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StoredRun {
-    /// The run in short.
+    /// The summary of the run.
     pub run: RunSummary,
     /// Its details, if they are kept.
     pub detail: Option<RunDetail>,
 }
 
-/// The most bytes of one file. Details that take more are not kept on disk.
+/// The size limit of one file in bytes. Larger details are not stored on disk.
 const FILE_MOST: u64 = 16 << 20;
 
-/// The most bytes of a summary: the name is the only part that varies.
+/// The size limit of a summary in bytes. Only the name varies in length.
 const SUMMARY_MOST: u64 = 64 << 10;
 
-/// The most runs that wait to be written. Others are kept in memory only.
+/// The most runs that wait to be written. Further runs are kept only in memory.
 const PENDING_MOST: usize = 256;
 
 pub(super) struct Disk {
     folder: PathBuf,
     files_most: usize,
     bytes_most: u64,
-    state: Mutex<Writing>,
+    state: Mutex<DiskState>,
 }
 
 #[derive(Default)]
-struct Writing {
+struct DiskState {
     pending: VecDeque<(RunSummary, Option<Arc<RunDetail>>)>,
-    /// Whether a job writes, or will.
+    /// Whether a write job is running or scheduled.
     is_writing: bool,
     /// The files with their sizes, the oldest first.
     files: VecDeque<(RunId, u64)>,
@@ -49,7 +49,7 @@ struct Writing {
 }
 
 impl Disk {
-    /// Opens the folder, or makes it; with the runs that are there, the oldest first.
+    /// Opens or creates the folder. Also returns its runs, oldest first.
     pub(super) fn open(folder: &Path, settings: &RunSettings) -> io::Result<(Disk, Vec<RunSummary>)> {
         fs::create_dir_all(folder)?;
         let mut files = Vec::new();
@@ -63,7 +63,7 @@ impl Disk {
         }
         files.sort();
         let bytes = files.iter().map(|(_, size)| size).sum();
-        let state = Writing { files: files.into(), bytes, ..Writing::default() };
+        let state = DiskState { files: files.into(), bytes, ..DiskState::default() };
         let disk = Disk {
             folder: folder.to_owned(),
             files_most: settings.files_most,
@@ -91,7 +91,7 @@ impl Disk {
         path(&self.folder, id)
     }
 
-    /// Adds a run to those that are written. True if a job must be started to write them.
+    /// Queues a run for writing. True if the caller must start a write job.
     pub(super) fn queue(&self, summary: RunSummary, detail: Option<Arc<RunDetail>>) -> bool {
         let mut state = self.lock();
         if state.pending.len() >= PENDING_MOST {
@@ -103,7 +103,7 @@ impl Disk {
         !std::mem::replace(&mut state.is_writing, true)
     }
 
-    /// Writes the runs that wait.
+    /// Writes the queued runs.
     pub(super) fn write_all(&self) {
         loop {
             let mut state = self.lock();
@@ -141,7 +141,7 @@ impl Disk {
         let written = File::create(&temporary).and_then(|mut file| file.write_all(text.as_bytes()));
         let renamed = written.and_then(|()| fs::rename(&temporary, self.path(run.id)));
         if renamed.is_err() {
-            // The next start removes it if that fails as well.
+            // If this fails too, the next start removes the file.
             let _ = fs::remove_file(&temporary);
         }
         renamed.map(|()| text.len() as u64)
@@ -162,12 +162,12 @@ impl Disk {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Writing> {
+    fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The folder of runs for readers beside the server.
+/// The folder of runs, for readers other than the server.
 #[derive(Clone, Debug)]
 pub struct RunsFolder(PathBuf);
 
@@ -177,7 +177,7 @@ impl RunsFolder {
         RunsFolder(path.into())
     }
 
-    /// The runs that `filter` lets pass, the latest first. Damaged files are skipped.
+    /// The runs that match `filter`, newest first. Damaged files are skipped.
     pub fn list(&self, filter: &RunFilter) -> io::Result<RunPage> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.0)? {
@@ -189,7 +189,7 @@ impl RunsFolder {
             let path = path(&self.0, id);
             match read_summary(&path) {
                 Ok(run) => runs.extend(filter.passes(&run).then_some(run)),
-                // It was removed since the folder was listed.
+                // The file was removed after the folder was listed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => warn!(file = %path.display(), %error, "the file of a run is skipped"),
             }
@@ -228,7 +228,7 @@ fn read_summary(path: &Path) -> io::Result<RunSummary> {
     serde_json::from_str(text).map_err(io::Error::other)
 }
 
-/// A run and its details from a file.
+/// Reads a run and its details from a file.
 pub(super) fn read(path: &Path) -> io::Result<StoredRun> {
     let mut text = Vec::new();
     File::open(path)?.take(FILE_MOST + 1).read_to_end(&mut text)?;

@@ -1,4 +1,4 @@
-//! Names of runs: sorted by time, and unique over restarts.
+//! Ids of runs. They are sorted by time, and unique across restarts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Names a run: milliseconds since 1970 and a number within the millisecond, in hexadecimal, as in `018f3c2a9d4b-0007`.
+/// The id of a run: milliseconds since 1970 and a number within the millisecond, in hexadecimal, as in
+/// `018f3c2a9d4b-0007`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId {
     millis: u64,
@@ -19,7 +20,7 @@ pub struct RunId {
 pub struct NotARunId(String);
 
 impl RunId {
-    /// The id of the next run, whatever the clock does.
+    /// The id of the next run. It is larger than all earlier ones even if the clock goes back.
     pub(super) fn next(self, now: SystemTime) -> RunId {
         let millis = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
         if millis > self.millis {

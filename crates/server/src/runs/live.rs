@@ -1,4 +1,4 @@
-//! A run under way: its events, and the guard that ends it.
+//! A run in progress: its events, and the guard that ends it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::{Log, RunDetail, RunId, RunState, RunSummary, Runs, now};
 
-/// The most events of one run that are kept, and their bytes.
+/// The most events of one run that are kept, and their most bytes.
 const EVENTS_MOST: usize = 1_024;
 const EVENT_BYTES_MOST: usize = 1 << 20;
 
@@ -19,7 +19,7 @@ pub(crate) struct RunEvent {
     pub(crate) data: Arc<str>,
 }
 
-/// A run under way, as readers see it.
+/// A run in progress, shared with readers.
 pub(super) struct Live {
     id: RunId,
     summary: Mutex<RunSummary>,
@@ -53,7 +53,7 @@ impl Live {
         !self.cancelled.send_replace(true)
     }
 
-    /// The last event.
+    /// Adds the last event.
     pub(super) fn finish(&self, summary: &RunSummary) {
         self.summary.lock().unwrap_or_else(PoisonError::into_inner).clone_from(summary);
         self.push("end", summary);
@@ -69,7 +69,7 @@ impl Live {
     }
 }
 
-/// A run under way. Events are added until it is ended; a run that is dropped before counts as stopped.
+/// A run in progress. A run that is dropped before its end counts as stopped.
 pub struct LiveRun {
     runs: Runs,
     live: Arc<Live>,
@@ -77,10 +77,10 @@ pub struct LiveRun {
     detail: Option<RunDetail>,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunEnd {
-    /// The state that it ended in.
+    /// The final state.
     pub state: RunState,
     /// The number of degraded parts of its result.
     pub degraded: u32,
@@ -105,29 +105,34 @@ impl LiveRun {
         self.live.push(kind, data);
     }
 
-    /// Changes what lists show of it: the rows so far, and the failures.
+    /// The number of the last event; 0 if there is none.
+    pub fn last_event(&self) -> u64 {
+        self.live.events.last()
+    }
+
+    /// Updates the summary: the rows so far, and the failures.
     pub fn update(&self, rows: Option<u64>, failures: u32) {
         let mut summary = self.live.summary.lock().unwrap_or_else(PoisonError::into_inner);
         (summary.rows, summary.failures) = (rows, failures);
     }
 
-    /// Whether somebody asked it to stop.
+    /// Whether the run was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         *self.live.cancelled.borrow()
     }
 
-    /// Is over when somebody asks the run to stop.
+    /// Completes when the run is asked to stop.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut cancelled = self.live.cancelled.subscribe();
         async move {
-            // Without the run there is nobody to ask any more.
+            // A run that has ended cannot be cancelled any more.
             if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Ends it.
+    /// Ends the run.
     pub fn end(mut self, end: RunEnd, detail: Option<RunDetail>) {
         (self.end, self.detail) = (Some(end), detail);
     }

@@ -1,4 +1,4 @@
-//! A bounded log of events with many readers. A reader that is too slow is told how many it lost.
+//! A bounded log of events with many readers. A reader that is too slow gets the number of events that it missed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ struct LogShared<T> {
     most: usize,
     bytes_most: usize,
     entries: Mutex<Entries<T>>,
-    /// The number of the last event, and whether there will be more.
+    /// The number of the last event, and whether the log is closed.
     last: watch::Sender<Last>,
 }
 
@@ -26,29 +26,29 @@ struct Last {
 }
 
 struct Entries<T> {
-    /// With the bytes of each.
+    /// Each event with its size in bytes.
     kept: VecDeque<(T, usize)>,
     bytes: usize,
     last: u64,
 }
 
-/// What a reader gets.
+/// The next item of a reader.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Item<T> {
     /// An event and its number.
     Event(u64, T),
-    /// So many events before this number were lost.
+    /// This number of events up to `up_to` were lost.
     Lost { count: u64, up_to: u64 },
 }
 
 impl<T: Clone> Log<T> {
-    /// A log of at most so many events and bytes.
+    /// A log of at most `most` events and `bytes_most` bytes.
     pub(crate) fn new(most: usize, bytes_most: usize) -> Log<T> {
         let entries = Mutex::new(Entries { kept: VecDeque::new(), bytes: 0, last: 0 });
         Log { shared: Arc::new(LogShared { most, bytes_most, entries, last: watch::Sender::default() }) }
     }
 
-    /// Adds an event of so many bytes. The oldest ones give way to it.
+    /// Adds an event of `bytes` bytes. The oldest events are dropped to make room.
     pub(crate) fn push(&self, event: T, bytes: usize) {
         let mut entries = self.lock();
         entries.last += 1;
@@ -66,7 +66,7 @@ impl<T: Clone> Log<T> {
         }
     }
 
-    /// No event follows. Readers end once they have read the others.
+    /// Closes the log. Readers end once they have read all events.
     pub(crate) fn close(&self) {
         self.shared.last.send_modify(|last| last.is_closed = true);
     }
@@ -76,7 +76,7 @@ impl<T: Clone> Log<T> {
         self.lock().last
     }
 
-    /// A reader behind the event with this number. A number of another life of the server is taken for the last one.
+    /// A reader of the events after this number. A number from before a restart is replaced by the last one.
     pub(crate) fn read(&self, after: u64) -> Reader<T> {
         let after = after.min(self.last());
         Reader { log: self.clone(), last: self.shared.last.subscribe(), after }
@@ -87,7 +87,7 @@ impl<T: Clone> Log<T> {
     }
 }
 
-/// Reads a log from some event on. It holds no event, so an idle reader costs little.
+/// Reads a log from a given event on. It holds no event, so an idle reader costs little.
 pub(crate) struct Reader<T> {
     log: Log<T>,
     last: watch::Receiver<Last>,
@@ -98,7 +98,7 @@ impl<T: Clone> Reader<T> {
     /// The next item; `None` once the log is closed and read.
     pub(crate) async fn next(&mut self) -> Option<Item<T>> {
         loop {
-            // Before the log is read, so that no event between both is missed.
+            // This is read before the log, so that no event in between is missed.
             let is_closed = self.last.borrow_and_update().is_closed;
             if let Some(item) = self.try_next() {
                 return Some(item);

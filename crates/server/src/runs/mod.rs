@@ -1,7 +1,7 @@
-//! Runs of plans, recipes and datasets: the last ones with their details, and those under way with their events.
+//! Runs of plans, recipes and datasets: the latest ones with their details, and those in progress with their events.
 //!
-//! Memory is bounded: summaries by number, details by bytes. Runs with details, and runs that had events, are kept in a
-//! folder as well, one file per run, and are listed again after a restart.
+//! Memory is bounded: summaries by number, details by bytes. Runs with details, and runs that had events, are also
+//! stored in a folder, one file per run, and are listed again after a restart.
 
 mod id;
 mod summary;
@@ -11,6 +11,7 @@ mod size;
 mod log;
 mod live;
 mod disk;
+mod rate;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -28,10 +29,11 @@ use live::Live;
 pub(crate) use live::RunEvent;
 pub use live::{LiveRun, RunEnd};
 pub(crate) use log::{Item, Log, Reader};
+pub(crate) use rate::Rate;
 pub use summary::{EndedRun, RunFilter, RunKind, RunState, RunSummary};
 pub use timeline::{RunTimeline, TimelineNode, TimelineSpan};
 
-/// How much the registry keeps.
+/// The limits of the registry.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
     /// The most summaries in memory.
@@ -42,7 +44,7 @@ pub struct RunSettings {
     pub files_most: usize,
     /// The most bytes of the folder.
     pub file_bytes_most: u64,
-    /// The most readers of events at a time.
+    /// The most concurrent readers of events.
     pub readers_most: usize,
 }
 
@@ -77,31 +79,31 @@ struct RunsShared {
 #[derive(Default)]
 struct State {
     last: RunId,
-    /// Runs that ended, by id.
+    /// Finished runs, by id.
     ended: VecDeque<RunSummary>,
     live: BTreeMap<RunId, Arc<Live>>,
-    /// The events of runs that ended a short time ago.
+    /// The events of runs that ended recently.
     replays: VecDeque<Arc<Live>>,
     details: BTreeMap<RunId, (usize, Arc<RunDetail>)>,
     detail_bytes: usize,
 }
 
-/// So many runs that ended can still be followed from their first event.
+/// The number of finished runs that can still be followed from their first event.
 const REPLAYS_MOST: usize = 32;
 
-/// The summaries of so many starts and ends are kept for readers that are behind.
+/// The number of starts and ends that are kept for slow readers.
 const FEED_MOST: usize = 1_024;
 
 /// A run with its details.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The run in short.
+    /// The summary of the run.
     pub summary: RunSummary,
-    /// Its graph, timeline, request and ledger, where they are kept.
+    /// Its graph, timeline, request and ledger, if they are kept.
     pub detail: Option<Arc<RunDetail>>,
 }
 
-/// A page of runs, the latest first.
+/// A page of runs, newest first.
 #[derive(Clone, Debug)]
 pub struct RunPage {
     /// The runs.
@@ -116,7 +118,7 @@ impl Runs {
         Runs::new(RunSettings::default(), pool, None, Vec::new())
     }
 
-    /// A registry that keeps runs in `folder`, and lists those that are there. It reads the folder, so it blocks.
+    /// A registry that stores runs in `folder`, and lists those in it. It blocks while it reads the folder.
     pub fn open(folder: &Path, settings: RunSettings, pool: Arc<dyn Pool>) -> std::io::Result<Runs> {
         let (disk, found) = Disk::open(folder, &settings)?;
         Ok(Runs::new(settings, pool, Some(disk), found))
@@ -137,7 +139,7 @@ impl Runs {
         Runs { shared: Arc::new(shared) }
     }
 
-    /// Adds a run that ended. Without details it costs one short lock.
+    /// Adds a finished run. Without details, this costs one short lock.
     pub fn record(&self, run: EndedRun, detail: Option<RunDetail>) -> RunId {
         let (sized, now) = (detail.map(size::sized), now());
         let mut state = self.shared.lock();
@@ -155,7 +157,7 @@ impl Runs {
         id
     }
 
-    /// Adds a run that begins. Whoever begins runs bounds their number.
+    /// Adds a run that begins. The caller limits the number of runs.
     pub fn begin(&self, kind: RunKind, name: impl Into<Arc<str>>) -> LiveRun {
         self.begin_as(self.reserve(), kind, name)
     }
@@ -176,7 +178,7 @@ impl Runs {
         LiveRun::new(self.clone(), live)
     }
 
-    /// Called by [`LiveRun`] when its run is over.
+    /// Called by [`LiveRun`] at the end of its run.
     fn ended(&self, live: &Arc<Live>, summary: RunSummary, detail: Option<RunDetail>) {
         let sized = detail.map(size::sized);
         let summary = RunSummary { has_detail: sized.is_some(), ..summary };
@@ -205,7 +207,7 @@ impl Runs {
         }
     }
 
-    /// The runs that `filter` lets pass, the latest first.
+    /// The runs that match `filter`, newest first.
     pub fn list(&self, filter: &RunFilter) -> RunPage {
         let most = filter.limit.max(1);
         let mut runs: Vec<RunSummary> = {
@@ -222,7 +224,7 @@ impl Runs {
         RunPage { runs, next }
     }
 
-    /// A run in short, under way or ended.
+    /// The summary of a run, in progress or finished.
     pub fn summary(&self, id: RunId) -> Option<RunSummary> {
         let state = self.shared.lock();
         if let Some(live) = state.live.get(&id) {
@@ -247,18 +249,18 @@ impl Runs {
 
     async fn read(&self, path: PathBuf) -> Option<StoredRun> {
         let (sender, read) = oneshot::channel();
-        // Nobody waits for it if the client is gone.
+        // The receiver is gone if the client disconnected.
         self.shared.pool.submit(Box::new(move || _ = sender.send(disk::read(&path).ok())));
         read.await.ok().flatten()
     }
 
-    /// Asks a run under way to stop. False if it is not under way.
+    /// Asks a run to stop. False if it is not in progress.
     pub fn cancel(&self, id: RunId) -> bool {
         let live = self.shared.lock().live.get(&id).cloned();
         live.is_some_and(|live| live.cancel())
     }
 
-    /// A reader of the events of a run behind the event `after`; `None` if its events are not kept.
+    /// A reader of the events of a run after the event `after`; `None` if its events are not kept.
     pub(crate) fn events(&self, id: RunId, after: Option<u64>) -> Option<Reader<RunEvent>> {
         let state = self.shared.lock();
         let replay = || state.replays.iter().find(|live| live.id() == id);
@@ -266,13 +268,13 @@ impl Runs {
         Some(live.events().read(after.unwrap_or(0)))
     }
 
-    /// A reader of starts and ends of runs: from now on, or behind the event `after`.
+    /// A reader of the starts and ends of runs, from now on or after the event `after`.
     pub(crate) fn feed(&self, after: Option<u64>) -> Reader<RunSummary> {
         let feed = &self.shared.feed;
         feed.read(after.unwrap_or_else(|| feed.last()))
     }
 
-    /// A place for a reader; `None` if there are too many.
+    /// A slot for a reader; `None` if there are too many.
     pub(crate) fn take_reader(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
         Arc::clone(&self.shared.readers).try_acquire_owned().ok()
     }
@@ -290,7 +292,7 @@ impl State {
         self.last
     }
 
-    /// Inserts a summary at its place by id. Runs that began long ago are behind others.
+    /// Inserts a summary in order of id. A long run ends after runs with larger ids.
     fn end(&mut self, summary: RunSummary, settings: &RunSettings) {
         let at = match self.ended.back() {
             Some(last) if last.id > summary.id => self.ended.partition_point(|run| run.id < summary.id),
@@ -321,7 +323,7 @@ impl std::fmt::Debug for Runs {
     }
 }
 
-/// The time of day, which people read in lists of runs.
+/// The date and time, which lists of runs show.
 #[allow(clippy::disallowed_methods, reason = "the engine's clock has no time of day")]
 fn now() -> SystemTime {
     SystemTime::now()
@@ -332,7 +334,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_micros() as f64 / 1e3
 }
 
-/// The reverse of [`millis`]; negative and impossible numbers are 0.
+/// The inverse of [`millis`]. Negative and invalid numbers become 0.
 fn from_millis(millis: f64) -> Duration {
     Duration::try_from_secs_f64(millis / 1e3).unwrap_or_default()
 }

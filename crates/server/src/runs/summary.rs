@@ -1,4 +1,4 @@
-//! A run in short, as lists show it.
+//! The summary of a run, for lists.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{RunId, from_millis, millis};
 
-/// What a run executes.
+/// The workload of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunKind {
@@ -21,7 +21,7 @@ pub enum RunKind {
     Dataset,
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
@@ -41,7 +41,7 @@ impl RunKind {
     /// All kinds.
     pub const ALL: [RunKind; 3] = [RunKind::Plan, RunKind::Recipe, RunKind::Dataset];
 
-    /// The word for it.
+    /// The name of the kind.
     pub fn word(self) -> &'static str {
         match self {
             RunKind::Plan => "plan",
@@ -56,7 +56,7 @@ impl RunState {
     pub const ALL: [RunState; 5] =
         [RunState::Running, RunState::Complete, RunState::Degraded, RunState::Failed, RunState::Stopped];
 
-    /// The word for it.
+    /// The name of the state.
     pub fn word(self) -> &'static str {
         match self {
             RunState::Running => "running",
@@ -103,22 +103,22 @@ impl FromStr for RunState {
     }
 }
 
-/// A run as lists show it.
+/// The summary of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// The run.
     pub id: RunId,
-    /// What it executes.
+    /// Its workload.
     pub kind: RunKind,
     /// The name of the plan, recipe or dataset.
     #[serde(serialize_with = "write_name", deserialize_with = "read_name")]
     pub name: Arc<str>,
-    /// Where it stands.
+    /// Its state.
     pub state: RunState,
-    /// When it began.
+    /// The time of its start.
     #[serde(rename = "started_ms", serialize_with = "write_time", deserialize_with = "read_time")]
     pub started: SystemTime,
-    /// How long it took, once it ended.
+    /// Its duration, once it has ended.
     #[serde(rename = "duration_ms", serialize_with = "write_duration", deserialize_with = "read_duration")]
     pub duration: Option<Duration>,
     /// The number of ledger entries: parts of the result that are missing or replaced.
@@ -148,16 +148,16 @@ impl RunSummary {
     }
 }
 
-/// A run that ended, for [`Runs::record`](super::Runs::record).
+/// A finished run, for [`Runs::record`](super::Runs::record).
 #[derive(Clone, Debug)]
 pub struct EndedRun {
-    /// What it executed.
+    /// Its workload.
     pub kind: RunKind,
     /// The name of the plan, recipe or dataset.
     pub name: Arc<str>,
-    /// How it ended.
+    /// Its final state.
     pub state: RunState,
-    /// How long it took. It began that long ago.
+    /// Its duration until now.
     pub duration: Duration,
     /// The number of ledger entries.
     pub degraded: u32,
@@ -185,7 +185,7 @@ impl EndedRun {
     }
 }
 
-/// Which runs a list has.
+/// The filter and length of a list of runs.
 #[derive(Clone, Debug, Default)]
 pub struct RunFilter {
     /// Only runs of this kind.
@@ -196,12 +196,12 @@ pub struct RunFilter {
     pub state: Option<RunState>,
     /// Only runs with smaller ids.
     pub before: Option<RunId>,
-    /// At most so many.
+    /// The maximum number of runs.
     pub limit: usize,
 }
 
 impl RunFilter {
-    /// Whether a run belongs into the list.
+    /// Whether a run matches the filter.
     pub fn passes(&self, run: &RunSummary) -> bool {
         self.kind.is_none_or(|kind| run.kind == kind)
             && self.state.is_none_or(|state| run.state == state)

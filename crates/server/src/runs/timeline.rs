@@ -1,4 +1,4 @@
-//! The timeline of a run as JSON, and its pictures.
+//! The timeline of a run as JSON, and its drawings.
 
 use anabranch_engine::NodeId;
 use anabranch_engine::event::{FailureReason, Placement, RunEnding, RunId as EngineRun};
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{RunDetail, RunGraph, from_millis, millis};
 
-/// When each node of a run was queued, started and ended. Times are milliseconds from the start of the run.
+/// The times at which each node of a run was queued, started and ended, in milliseconds from the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTimeline {
-    /// The time of the run.
+    /// The duration of the run.
     pub wall_ms: f64,
-    /// How the run ended: `complete`, `failed`, `deadline`, `cut`, `drained`, `dropped`.
+    /// The end of the run: `complete`, `failed`, `deadline`, `cut`, `drained`, `dropped`.
     pub ending: Option<String>,
     /// The number of events that were lost, so that times may be missing.
     #[serde(default)]
@@ -23,30 +23,30 @@ pub struct RunTimeline {
     pub path: Vec<String>,
 }
 
-/// When one node ran.
+/// The times of one node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimelineNode {
-    /// `n` and its number.
+    /// `n` followed by its number.
     pub id: String,
-    /// When its last input ended.
+    /// The time at which its last input ended.
     pub queued_ms: Option<f64>,
-    /// When its first attempt started.
+    /// The time at which its first attempt started.
     pub start_ms: Option<f64>,
-    /// When it ended.
+    /// The time at which it ended.
     pub end_ms: Option<f64>,
     /// `finished`, `failed`, `fell_back`, `dropped`, `open` or `not_started`.
     pub state: String,
-    /// Why it failed, fell back or was dropped: `error`, `panic`, `timeout`, `deadline`, `abandoned`, or the id of the
-    /// input because of which it was dropped.
+    /// The reason why it failed, fell back or was dropped: `error`, `panic`, `timeout`, `deadline`, `abandoned`, or the
+    /// id of the input that caused the drop.
     pub reason: Option<String>,
     /// Its own timeout.
     pub timeout_ms: Option<f64>,
     /// Whether it is on the critical path.
     pub critical: bool,
-    /// How often it was tried.
+    /// The number of attempts.
     #[serde(default)]
     pub attempts: u32,
-    /// Where it ran: `inline`, `future`, `spawned`, `pool`, `blocking`.
+    /// The place where it ran: `inline`, `future`, `spawned`, `pool`, `blocking`.
     #[serde(default)]
     pub place: Option<String>,
     /// The time that it waited for inputs.
@@ -98,7 +98,7 @@ impl From<&Timeline> for RunTimeline {
 }
 
 impl RunDetail {
-    /// The timeline that pictures are drawn from; `None` if there is none.
+    /// The timeline for drawings; `None` if the details have no timeline.
     pub fn drawable(&self) -> Option<Result<Timeline, Error>> {
         let timeline = self.timeline.as_ref()?;
         let record = Record {
@@ -113,7 +113,7 @@ impl RunDetail {
         Some(Timeline::from_record(&record))
     }
 
-    /// The name of a node in pictures.
+    /// The name of a node in drawings.
     pub fn node_name(&self, node: NodeId) -> String {
         let named = self.graph.nodes.get(node.index());
         named.map_or_else(|| RunGraph::id(node), |node| node.name.clone())

@@ -1,11 +1,12 @@
-//! What the store's and the executor's larger calls are asked, and what they answer.
+//! Requests and replies of the larger calls to the store and the executor.
 
 use std::time::Duration;
 
 use anabranch_content::{
-    CacheStats, Collect, Collected, DryRun, Exported, Health, Put, Scope, Scrubbed, Stats, Unreadable,
+    CacheStats, Collect, CollectReport, DryRun, ExportReport, Health, Put, Scope, ScrubReport, Stats,
+    Unreadable,
 };
-use anabranch_recipe::{Invalidate, Invalidated, Reach, Status};
+use anabranch_recipe::{Invalidate, InvalidationReport, Reach, Status};
 
 use super::{Bad, address, addresses, from_address, from_addresses, known, set, size};
 use crate::proto::recipes as proto;
@@ -22,7 +23,7 @@ pub(crate) fn from_put(put: &Put) -> proto::PutReply {
     proto::PutReply { address: from_address(&put.address), size: put.len, new: put.new }
 }
 
-/// The terms of an invalidation; its target is read apart.
+/// The terms of an invalidation. Its target is parsed separately.
 pub(crate) fn invalidate(request: &proto::InvalidateRequest) -> Result<Invalidate, Bad> {
     let reach = match known("reach", request.reach)? {
         proto::Reach::Alone => Reach::Alone,
@@ -46,13 +47,13 @@ pub(crate) fn from_invalidate(target: proto::Target, terms: &Invalidate) -> prot
     }
 }
 
-/// A list can be no longer than a message, so more than this is as good as all.
+/// A list cannot be longer than a message, so the maximum stands for all.
 fn detail(most: usize) -> u32 {
     u32::try_from(most).unwrap_or(u32::MAX)
 }
 
-pub(crate) fn invalidated(reply: &proto::InvalidateReply) -> Result<Invalidated, Bad> {
-    let mut result = Invalidated::default();
+pub(crate) fn invalidated(reply: &proto::InvalidateReply) -> Result<InvalidationReport, Bad> {
+    let mut result = InvalidationReport::default();
     result.was_remembered = reply.was_remembered;
     result.forgotten = reply.forgotten;
     result.looked_at = reply.looked_at;
@@ -62,7 +63,7 @@ pub(crate) fn invalidated(reply: &proto::InvalidateReply) -> Result<Invalidated,
     Ok(result)
 }
 
-pub(crate) fn from_invalidated(result: &Invalidated) -> proto::InvalidateReply {
+pub(crate) fn from_invalidated(result: &InvalidationReport) -> proto::InvalidateReply {
     proto::InvalidateReply {
         was_remembered: result.was_remembered,
         forgotten: result.forgotten,
@@ -105,8 +106,8 @@ pub(crate) fn from_collect(terms: &Collect) -> proto::CollectRequest {
     }
 }
 
-pub(crate) fn collected(reply: &proto::CollectReply) -> Result<Collected, Bad> {
-    let mut result = Collected::default();
+pub(crate) fn collected(reply: &proto::CollectReply) -> Result<CollectReport, Bad> {
+    let mut result = CollectReport::default();
     result.blobs = reply.blobs;
     result.bytes = reply.bytes;
     result.memos = reply.memos;
@@ -118,7 +119,7 @@ pub(crate) fn collected(reply: &proto::CollectReply) -> Result<Collected, Bad> {
     Ok(result)
 }
 
-pub(crate) fn from_collected(result: &Collected) -> proto::CollectReply {
+pub(crate) fn from_collected(result: &CollectReport) -> proto::CollectReply {
     proto::CollectReply {
         blobs: result.blobs,
         bytes: result.bytes,
@@ -131,7 +132,7 @@ pub(crate) fn from_collected(result: &Collected) -> proto::CollectReply {
     }
 }
 
-pub(crate) fn scrubbed(reply: proto::ScrubReply) -> Result<Scrubbed, Bad> {
+pub(crate) fn scrubbed(reply: proto::ScrubReply) -> Result<ScrubReport, Bad> {
     let unreadable = |part: proto::Unreadable| Unreadable {
         file: part.file,
         from: part.from,
@@ -139,7 +140,7 @@ pub(crate) fn scrubbed(reply: proto::ScrubReply) -> Result<Scrubbed, Bad> {
         torn: part.torn,
         covered: true,
     };
-    let mut result = Scrubbed::default();
+    let mut result = ScrubReport::default();
     result.records = reply.records;
     result.files = reply.files;
     result.bytes = reply.bytes;
@@ -149,7 +150,7 @@ pub(crate) fn scrubbed(reply: proto::ScrubReply) -> Result<Scrubbed, Bad> {
     Ok(result)
 }
 
-pub(crate) fn from_scrubbed(result: &Scrubbed) -> proto::ScrubReply {
+pub(crate) fn from_scrubbed(result: &ScrubReport) -> proto::ScrubReply {
     let unreadable = |part: &Unreadable| proto::Unreadable {
         file: part.file.clone(),
         from: part.from,
@@ -166,8 +167,8 @@ pub(crate) fn from_scrubbed(result: &Scrubbed) -> proto::ScrubReply {
     }
 }
 
-pub(crate) fn exported(reply: &proto::Exported) -> Result<Exported, Bad> {
-    let mut result = Exported::default();
+pub(crate) fn exported(reply: &proto::Exported) -> Result<ExportReport, Bad> {
+    let mut result = ExportReport::default();
     result.blobs = reply.blobs;
     result.derivations = reply.derivations;
     result.memos = reply.memos;
@@ -177,7 +178,7 @@ pub(crate) fn exported(reply: &proto::Exported) -> Result<Exported, Bad> {
     Ok(result)
 }
 
-pub(crate) fn from_exported(result: &Exported) -> proto::Exported {
+pub(crate) fn from_exported(result: &ExportReport) -> proto::Exported {
     proto::Exported {
         blobs: result.blobs,
         derivations: result.derivations,
@@ -188,7 +189,7 @@ pub(crate) fn from_exported(result: &Exported) -> proto::Exported {
     }
 }
 
-/// What was asked of the store by kind stays with the server.
+/// The status of a reply. The server does not send the counts of store operations by kind.
 pub(crate) fn status(reply: &proto::StatusReply) -> Result<Status, Bad> {
     let mut store = Stats::default();
     store.blobs = reply.blobs;

@@ -1,68 +1,68 @@
-//! What happens, told over the wire.
+//! Events of the executor on the wire.
 
-use anabranch_recipe::{Event, Heard};
+use anabranch_recipe::{Event, Notice};
 
 use super::{Bad, address, from_address, set};
 use crate::proto::recipes as proto;
-use crate::proto::recipes::events_reply::Heard as Told;
+use crate::proto::recipes::events_reply::Heard as WireEvent;
 
-/// What was heard; nothing for the word that begins a stream.
-pub(crate) fn heard(reply: proto::EventsReply) -> Result<Option<Heard>, Bad> {
+/// The event of a reply; `None` for the message that begins a stream.
+pub(crate) fn heard(reply: proto::EventsReply) -> Result<Option<Notice>, Bad> {
     let event = match set("heard", reply.heard)? {
-        Told::Listening(_) => return Ok(None),
-        Told::Lost(count) => return Ok(Some(Heard::Lost(count))),
-        Told::Added(added) => Event::Added { address: address("address", &added.address)? },
-        Told::Begun(begun) => {
+        WireEvent::Listening(_) => return Ok(None),
+        WireEvent::Lost(count) => return Ok(Some(Notice::Lost(count))),
+        WireEvent::Added(added) => Event::Added { address: address("address", &added.address)? },
+        WireEvent::Begun(begun) => {
             Event::Begun { address: address("address", &begun.address)?, recipes: begun.recipes }
         }
-        Told::Progress(progress) => Event::Progress {
+        WireEvent::Progress(progress) => Event::Progress {
             address: address("address", &progress.address)?,
             read: progress.read,
             total: progress.total,
             written: progress.written,
             steps: progress.steps,
         },
-        Told::Computed(computed) => Event::Computed {
+        WireEvent::Computed(computed) => Event::Computed {
             address: address("address", &computed.address)?,
             output: address("output", &computed.output)?,
             size: computed.size,
             micros: computed.micros,
         },
-        Told::Failed(failed) => {
+        WireEvent::Failed(failed) => {
             Event::Failed { address: address("address", &failed.address)?, error: failed.error }
         }
-        Told::Invalidated(invalidated) => Event::Invalidated {
+        WireEvent::Invalidated(invalidated) => Event::Invalidated {
             address: address("address", &invalidated.address)?,
             count: invalidated.count,
         },
     };
-    Ok(Some(Heard::Event(event)))
+    Ok(Some(Notice::Event(event)))
 }
 
-pub(crate) fn from_heard(heard: Heard) -> Result<proto::EventsReply, Bad> {
+pub(crate) fn from_heard(heard: Notice) -> Result<proto::EventsReply, Bad> {
     let told = match heard {
-        Heard::Lost(count) => Told::Lost(count),
-        Heard::Event(Event::Added { address }) => {
-            Told::Added(proto::AddedEvent { address: from_address(&address) })
+        Notice::Lost(count) => WireEvent::Lost(count),
+        Notice::Event(Event::Added { address }) => {
+            WireEvent::Added(proto::AddedEvent { address: from_address(&address) })
         }
-        Heard::Event(Event::Begun { address, recipes }) => {
-            Told::Begun(proto::BegunEvent { address: from_address(&address), recipes })
+        Notice::Event(Event::Begun { address, recipes }) => {
+            WireEvent::Begun(proto::BegunEvent { address: from_address(&address), recipes })
         }
-        Heard::Event(Event::Progress { address, read, total, written, steps }) => {
+        Notice::Event(Event::Progress { address, read, total, written, steps }) => {
             let address = from_address(&address);
-            Told::Progress(proto::ProgressEvent { address, read, total, written, steps })
+            WireEvent::Progress(proto::ProgressEvent { address, read, total, written, steps })
         }
-        Heard::Event(Event::Computed { address, output, size, micros }) => {
+        Notice::Event(Event::Computed { address, output, size, micros }) => {
             let (address, output) = (from_address(&address), from_address(&output));
-            Told::Computed(proto::ComputedEvent { address, output, size, micros })
+            WireEvent::Computed(proto::ComputedEvent { address, output, size, micros })
         }
-        Heard::Event(Event::Failed { address, error }) => {
-            Told::Failed(proto::FailedEvent { address: from_address(&address), error })
+        Notice::Event(Event::Failed { address, error }) => {
+            WireEvent::Failed(proto::FailedEvent { address: from_address(&address), error })
         }
-        Heard::Event(Event::Invalidated { address, count }) => {
-            Told::Invalidated(proto::InvalidatedEvent { address: from_address(&address), count })
+        Notice::Event(Event::Invalidated { address, count }) => {
+            WireEvent::Invalidated(proto::InvalidatedEvent { address: from_address(&address), count })
         }
-        Heard::Event(other) => return Err(Bad(format!("the wire has no word for {other:?}"))),
+        Notice::Event(other) => return Err(Bad(format!("the wire has no word for {other:?}"))),
     };
     Ok(proto::EventsReply { heard: Some(told) })
 }

@@ -1,4 +1,4 @@
-//! Functions and their parameters, as lists of them have it.
+//! Functions and their parameters, in lists.
 
 use std::str::FromStr;
 
@@ -63,7 +63,7 @@ fn from_param(param: &Param) -> proto::Param {
         about: param.about.to_string(),
         needed: param.is_needed(),
         kind: Some(from_kind(&param.kind)),
-        // A default is a value that a recipe could give.
+        // Every default can be encoded, because it is a valid value of a parameter.
         default: param.default.as_ref().and_then(|value| from_value(value).ok()),
     }
 }

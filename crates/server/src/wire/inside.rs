@@ -1,19 +1,19 @@
-//! Imports and lists: what is inside a store, on the wire.
+//! Imports and lists of the content of a store, on the wire.
 
 use anabranch_content::{
-    Class, Cost, Holder, ImportRecord, Imported, ImportedName, ListedBlob, ListedDerivation, Memo,
+    Class, Cost, Holder, ImportRecord, ImportReport, ImportedName, ListedBlob, ListedDerivation, Memo,
     RemovedItems, Root, RootSpace, Space, Time, Usage,
 };
 
 use super::{Bad, address, from_address, set};
 use crate::proto::recipes as proto;
 
-pub(crate) fn imported(reply: proto::ImportReply) -> Result<Imported, Bad> {
+pub(crate) fn imported(reply: proto::ImportReply) -> Result<ImportReport, Bad> {
     let name = |it: proto::ImportedName| {
         let taken_by = it.taken_by.map(|it| address("taken_by", &it)).transpose()?;
         Ok(ImportedName { name: it.name, address: address("address", &it.address)?, taken_by })
     };
-    let mut result = Imported::default();
+    let mut result = ImportReport::default();
     result.things = reply.things;
     result.new = reply.new;
     result.bytes = reply.bytes;
@@ -23,7 +23,7 @@ pub(crate) fn imported(reply: proto::ImportReply) -> Result<Imported, Bad> {
     Ok(result)
 }
 
-pub(crate) fn from_imported(result: &Imported) -> proto::ImportReply {
+pub(crate) fn from_imported(result: &ImportReport) -> proto::ImportReply {
     let name = |it: &ImportedName| proto::ImportedName {
         name: it.name.clone(),
         address: from_address(&it.address),

@@ -1,4 +1,4 @@
-//! What the wire says, as the executor's types, and the other way round. The service and its client use the same.
+//! Conversions between wire messages and the executor's types, for the service and its client.
 
 mod answers;
 mod events;
@@ -17,8 +17,8 @@ pub(crate) use inside::{
     from_usage, import_record, imported, listed_blob, listed_derivation, listed_memo, removed, usage,
 };
 pub(crate) use recipes::{
-    Part, added, draft, from_added, from_draft, from_header, from_memo, from_recipe, from_unknown, header,
-    memo, recipe, unknown,
+    Part, added, draft, from_added, from_checked, from_draft, from_header, from_memo, from_recipe,
+    from_unknown, header, memo, recipe, unknown,
 };
 
 use anabranch_content::{Address, NameChange, Time};
@@ -26,18 +26,27 @@ use bytes::Bytes;
 
 use crate::proto::recipes as proto;
 
-/// The wire said something that it cannot mean.
+/// A malformed message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Bad(pub String);
 
-/// What a call is about: an address, or a name for one.
+/// The target of a call: an address, or a name for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// An address.
     Address(Address),
     /// A name, or the beginning of an address.
     Name(String),
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Target::Address(address) => address.fmt(out),
+            Target::Name(name) => name.fmt(out),
+        }
+    }
 }
 
 impl From<Address> for Target {
@@ -53,7 +62,7 @@ impl From<&str> for Target {
     }
 }
 
-/// An address of a message's field.
+/// The address in a field of a message.
 pub(crate) fn address(field: &'static str, bytes: &[u8]) -> Result<Address, Bad> {
     let bytes: [u8; 32] = bytes
         .try_into()
@@ -78,12 +87,12 @@ pub(crate) fn set<T>(field: &'static str, value: Option<T>) -> Result<T, Bad> {
     value.ok_or_else(|| Bad(format!("`{field}` is not set, or is set to something unknown here")))
 }
 
-/// A number of an enumeration.
+/// The value of an enum field.
 pub(crate) fn known<T: TryFrom<i32>>(field: &'static str, number: i32) -> Result<T, Bad> {
     T::try_from(number).map_err(|_| Bad(format!("`{field}` is {number}, which is unknown here")))
 }
 
-/// A number that has to fit this machine.
+/// A number that must fit into `usize`.
 pub(crate) fn size(field: &'static str, number: u64) -> Result<usize, Bad> {
     usize::try_from(number).map_err(|_| Bad(format!("`{field}` is {number}, which is too large")))
 }

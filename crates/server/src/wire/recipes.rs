@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anabranch_content::{Address, Cost, Memo, Time, Value};
-use anabranch_recipe::{Added, Draft, FunctionId, Got, Params, Recipe, Ref, Source, UnknownFunction};
+use anabranch_recipe::{
+    AddedRecipe, Draft, DraftInput, FetchedValue, FunctionId, Params, Recipe, Source, UnknownFunction,
+};
 
 use super::{Bad, address, addresses, from_address, from_addresses, known, set};
 use crate::proto::recipes as proto;
@@ -75,24 +77,24 @@ pub(crate) fn from_unknown(unknown: UnknownFunction) -> proto::UnknownFunction {
 pub(crate) fn draft(draft: proto::Draft) -> Result<Draft, Bad> {
     use proto::input::Of;
     let input = |input: proto::Input| match set("inputs", input.of)? {
-        Of::Address(bytes) => Ok(Ref::Address(address("inputs", &bytes)?)),
-        Of::Earlier(place) => Ok(Ref::Earlier(place as usize)),
+        Of::Address(bytes) => Ok(DraftInput::Address(address("inputs", &bytes)?)),
+        Of::Earlier(place) => Ok(DraftInput::Earlier(place as usize)),
     };
     let inputs = draft.inputs.into_iter().map(input).collect::<Result<_, Bad>>()?;
     Ok(Draft { function: function_id(draft.function)?, inputs, params: params(draft.params)? })
 }
 
-/// A draft, each earlier recipe of its list as `earlier` says.
-pub(crate) fn from_draft(draft: &Draft, earlier: impl Fn(usize) -> Ref) -> Result<proto::Draft, Bad> {
+/// The message of a draft. `earlier` replaces references to earlier recipes of the list.
+pub(crate) fn from_draft(draft: &Draft, earlier: impl Fn(usize) -> DraftInput) -> Result<proto::Draft, Bad> {
     use proto::input::Of;
-    let input = |input: &Ref| {
+    let input = |input: &DraftInput| {
         let input = match *input {
-            Ref::Address(address) => Ref::Address(address),
-            Ref::Earlier(place) => earlier(place),
+            DraftInput::Address(address) => DraftInput::Address(address),
+            DraftInput::Earlier(place) => earlier(place),
         };
         let of = match input {
-            Ref::Address(address) => Of::Address(from_address(&address)),
-            Ref::Earlier(place) => {
+            DraftInput::Address(address) => Of::Address(from_address(&address)),
+            DraftInput::Earlier(place) => {
                 let far = |_| Bad(format!("a list of recipes has no place {place}"));
                 Of::Earlier(u32::try_from(place).map_err(far)?)
             }
@@ -107,20 +109,25 @@ pub(crate) fn from_draft(draft: &Draft, earlier: impl Fn(usize) -> Ref) -> Resul
     })
 }
 
-pub(crate) fn added(added: &proto::Added) -> Result<Added, Bad> {
-    Ok(Added {
+pub(crate) fn added(added: &proto::Added) -> Result<AddedRecipe, Bad> {
+    Ok(AddedRecipe {
         address: address("address", &added.address)?,
         new: added.new,
         dangling: addresses("dangling", &added.dangling)?,
     })
 }
 
-pub(crate) fn from_added(added: &Added) -> proto::Added {
+pub(crate) fn from_added(added: &AddedRecipe) -> proto::Added {
     proto::Added {
         address: from_address(&added.address),
         new: added.new,
         dangling: from_addresses(&added.dangling),
     }
+}
+
+/// The message of a recipe that was checked and not stored.
+pub(crate) fn from_checked(address: &Address) -> proto::Added {
+    proto::Added { address: from_address(address), new: false, dangling: Vec::new() }
 }
 
 pub(crate) fn recipe(recipe: proto::Recipe) -> Result<Recipe, Bad> {
@@ -158,18 +165,18 @@ pub(crate) fn from_memo(memo: &Memo) -> proto::Memo {
     }
 }
 
-/// What comes before the bytes of a value.
+/// The header of a value, which precedes its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) output: Address,
     pub(crate) size: u64,
     pub(crate) source: Source,
-    /// Recipes that need not run because their inputs have the values of an earlier call.
+    /// The number of recipes that did not run because their inputs have the same values as in an earlier call.
     pub(crate) cut_off: u32,
 }
 
 impl Part {
-    pub(crate) fn of(got: &Got) -> Part {
+    pub(crate) fn of(got: &FetchedValue) -> Part {
         Part { output: got.output, size: got.size, source: got.source, cut_off: got.cut_off }
     }
 }

@@ -1,5 +1,6 @@
 //! Tokens and scopes, over sockets.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -9,22 +10,27 @@ use anabranch_recipe::Functions;
 use anabranch_server::{
     Access, Client, Code, Scope, ServerAddress, Settings, Token, TokenError, TokenFiles, TokenRecord,
 };
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::guard::send;
 use crate::support::{Server, folder, soon};
 
 /// A server with a token of each scope.
-pub(crate) struct Guarded {
+pub(crate) struct GuardedServer {
     pub(crate) server: Server,
     /// The local token, and those of the scopes read, run and admin.
     pub(crate) tokens: [Token; 4],
 }
 
-pub(crate) async fn guarded(test: &str, settings: Settings, functions: Functions) -> Guarded {
+pub(crate) async fn guarded(test: &str, settings: Settings, functions: Functions) -> GuardedServer {
     let (access, tokens) = tokens(test);
     let server = Server::set_up(functions, settings, |service| service.with_access(access)).await;
-    Guarded { server, tokens }
+    GuardedServer { server, tokens }
 }
 
 /// The local token, and those of the scopes read, run and admin.
@@ -43,8 +49,18 @@ pub(crate) fn bearer(token: &Token) -> String {
     format!("Authorization: Bearer {}", token.as_str())
 }
 
+/// The status of an answer, which may have no end.
 async fn status(server: &Server, line: &str, headers: &[&str]) -> u16 {
-    send(server, line, headers, b"").await.0
+    let mut head = format!("{line} HTTP/1.1\r\ncontent-length: 0\r\n");
+    if !headers.iter().any(|header| header.to_lowercase().starts_with("host:")) {
+        head.push_str("host: localhost\r\n");
+    }
+    headers.iter().for_each(|header| head.push_str(&format!("{header}\r\n")));
+    let mut stream = server.connect().await;
+    stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
+    let mut answer = [0; "HTTP/1.1 200".len()];
+    soon(stream.read_exact(&mut answer)).await.unwrap();
+    str::from_utf8(&answer).unwrap()["HTTP/1.1 ".len()..].parse().unwrap()
 }
 
 /// Method, path, needed scope and content type of every route.
@@ -67,7 +83,7 @@ async fn routes(server: &Server) -> Vec<(String, String, Option<String>, String)
 
 #[tokio::test]
 async fn every_route_needs_its_scope() {
-    let Guarded { server, tokens: [local, read, run, admin] } =
+    let GuardedServer { server, tokens: [local, read, run, admin] } =
         guarded("scopes", Settings::default(), Functions::builtin()).await;
     let wrong = Token::generate().unwrap();
     for (method, path, scope, kind) in routes(&server).await {
@@ -86,10 +102,6 @@ async fn every_route_needs_its_scope() {
             let header = format!("Authorization: {odd}");
             assert_eq!(status(&server, &line, &[&kind, &header]).await, 401, "{line} {odd}");
         }
-        // The events of all runs have no end to wait for.
-        if path == "/v1/events" {
-            continue;
-        }
         let twice = bearer(&admin);
         assert_eq!(status(&server, &line, &[&kind, &twice, &twice]).await, 401, "{line}");
         for (token, has) in [(&read, "read"), (&run, "run"), (&admin, "admin"), (&local, "admin")] {
@@ -107,7 +119,7 @@ async fn every_route_needs_its_scope() {
 
 #[tokio::test]
 async fn calls_of_grpc_need_their_scope() {
-    let Guarded { server, tokens: [local, read, run, _] } =
+    let GuardedServer { server, tokens: [local, read, run, _] } =
         guarded("grpc", Settings::default(), Functions::builtin()).await;
     let client = async |token: Option<&Token>| {
         let address = ServerAddress { token: token.cloned(), ..ServerAddress::new(&server.url) };
@@ -131,6 +143,82 @@ async fn calls_of_grpc_need_their_scope() {
     client(Some(&local)).await.collect(&collect).await.unwrap();
 }
 
+/// The scope that each call of gRPC needs.
+const SCOPES: [(&str, Scope, &[&str]); 9] = [
+    (
+        "anabranch.recipe.v1.Recipes",
+        Scope::Read,
+        &[
+            "Events",
+            "Find",
+            "FindPrefix",
+            "Functions",
+            "History",
+            "Imports",
+            "List",
+            "Pins",
+            "Refs",
+            "Resolve",
+            "Status",
+            "Usage",
+        ],
+    ),
+    (
+        "anabranch.recipe.v1.Recipes",
+        Scope::Run,
+        &["Add", "Export", "Get", "GetMany", "Invalidate", "Pin", "Put", "SetRef", "Unpin"],
+    ),
+    ("anabranch.recipe.v1.Recipes", Scope::Admin, &["Collect", "DropImport", "Import", "Remove", "Scrub"]),
+    ("anabranch.plan.v1.Plans", Scope::Read, &["Describe", "List"]),
+    ("anabranch.plan.v1.Plans", Scope::Run, &["Run", "RunMany"]),
+    ("anabranch.plan.v1.Plans", Scope::Admin, &["Reload"]),
+    ("deriva.Deriva", Scope::Read, &["ClusterStatus", "ListPins", "Resolve", "Status"]),
+    (
+        "deriva.Deriva",
+        Scope::Run,
+        &["CascadeInvalidate", "Get", "Invalidate", "Pin", "PutLeaf", "PutRecipe", "Unpin", "Verify"],
+    ),
+    ("deriva.Deriva", Scope::Admin, &["GarbageCollect"]),
+];
+
+#[tokio::test]
+async fn every_call_of_grpc_needs_its_scope() {
+    let GuardedServer { server, tokens: [local, read, run, admin] } =
+        guarded("grpc_scopes", Settings::default(), Functions::builtin()).await;
+    let client = HttpClient::builder(TokioExecutor::new()).http2_only(true).build_http::<Full<Bytes>>();
+    let call = async |path: &str, token: Option<&Token>| {
+        let mut request =
+            hyper::Request::post(format!("{}/{path}", server.url)).header("content-type", "application/grpc");
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {}", token.as_str()));
+        }
+        // An empty message. The answer may have no end, so its head has to do.
+        let answer = client.request(request.body(Full::new(Bytes::from_static(b"\0\0\0\0\0"))).unwrap());
+        let answer = soon(answer).await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        answer.headers().get("grpc-status").map(|code| code.to_str().unwrap().to_owned())
+    };
+    let wrong = Token::generate().unwrap();
+    let (unauthenticated, denied) = (Some("16".to_owned()), Some("7".to_owned()));
+    let mut tried = BTreeSet::new();
+    for (service, scope, methods) in SCOPES {
+        for method in methods {
+            let path = format!("{service}/{method}");
+            assert_eq!(call(&path, None).await, unauthenticated, "{path}");
+            assert_eq!(call(&path, Some(&wrong)).await, unauthenticated, "{path}");
+            for (token, has) in
+                [(&read, Scope::Read), (&run, Scope::Run), (&admin, Scope::Admin), (&local, Scope::Admin)]
+            {
+                let code = call(&path, Some(token)).await;
+                assert_eq!(code == denied, has < scope, "{path} with {has}: {code:?}");
+                assert_ne!(code, unauthenticated, "{path} with {has}");
+            }
+            tried.insert(path);
+        }
+    }
+    assert_eq!(tried, crate::generated::calls());
+}
+
 #[tokio::test]
 async fn requests_without_a_token_may_have_a_scope() {
     let folder = folder("anonymous");
@@ -148,7 +236,7 @@ async fn requests_without_a_token_may_have_a_scope() {
 
 #[tokio::test]
 async fn answers_say_how_to_get_in() {
-    let Guarded { server, tokens: [_, read, ..] } =
+    let GuardedServer { server, tokens: [_, read, ..] } =
         guarded("told", Settings::default(), Functions::builtin()).await;
     let (_, body) = send(&server, "GET /v1/refs", &[], b"").await;
     assert!(body.contains("\"unauthenticated\"") && body.contains("anabranch token add"), "{body}");
@@ -159,7 +247,7 @@ async fn answers_say_how_to_get_in() {
 
 #[tokio::test]
 async fn tokens_come_and_go_while_the_server_runs() {
-    let Guarded { server, .. } = guarded("revoked", Settings::default(), Functions::builtin()).await;
+    let GuardedServer { server, .. } = guarded("revoked", Settings::default(), Functions::builtin()).await;
     let others =
         std::env::temp_dir().join(format!("anabranch-server-{}-revoked/tokens.toml", std::process::id()));
     let late = TokenRecord::add(&others, "late", Scope::Read, None).unwrap();

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use anabranch_content::{Collect as Terms, Value};
 use anabranch_recipe::{
-    Address, Draft, FunctionId, Invalidate, Reach, Recipe, Ref, Source, Theirs, UnknownFunction,
+    Address, DerivaRecipe, Draft, DraftInput, FunctionId, Invalidate, Reach, Recipe, Source, UnknownFunction,
 };
 use anabranch_server::{Client, ClientError, Code};
 use bytes::Bytes;
 use futures_util::stream;
 
-use crate::deriva_wire::{Collect, Collected, Data, Deriva, Flag, Nothing, Pins, PutRecipe, Stood};
+use crate::deriva_wire::{
+    Collect, CollectAnswer, Data, Deriva, Flag, Nothing, Pins, PutRecipe, StatusAnswer,
+};
 use crate::support::{Server, soon};
 
 async fn started() -> (Server, Deriva, Client) {
@@ -20,20 +22,20 @@ async fn started() -> (Server, Deriva, Client) {
     (server, deriva, client)
 }
 
-fn theirs(function: &str, inputs: &[Address], params: &[(&str, &str)]) -> Theirs {
+fn theirs(function: &str, inputs: &[Address], params: &[(&str, &str)]) -> DerivaRecipe {
     let params: BTreeMap<_, _> =
         params.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-    Theirs { function: FunctionId::new(function, "1.0.0"), inputs: inputs.to_vec(), params }
+    DerivaRecipe { function: FunctionId::new(function, "1.0.0"), inputs: inputs.to_vec(), params }
 }
 
 /// The same recipe in our own terms.
-fn ours(theirs: &Theirs) -> Recipe {
+fn ours(theirs: &DerivaRecipe) -> Recipe {
     let params = theirs.params.iter().map(|(name, text)| (name.clone(), Value::Text(text.clone())));
     let (function, inputs) = (theirs.function.clone(), theirs.inputs.clone());
     Recipe { function, inputs, params: params.collect() }
 }
 
-async fn put(deriva: &Deriva, theirs: &Theirs) -> Address {
+async fn put(deriva: &Deriva, theirs: &DerivaRecipe) -> Address {
     let request = PutRecipe {
         function_name: theirs.function.name.clone(),
         function_version: theirs.function.version.clone(),
@@ -55,7 +57,7 @@ async fn listed(deriva: &Deriva) -> Vec<Address> {
     pins.addrs.iter().map(|pin| Address::from_bytes(pin.as_slice().try_into().unwrap())).collect()
 }
 
-async fn status(deriva: &Deriva) -> Stood {
+async fn status(deriva: &Deriva) -> StatusAnswer {
     deriva.call("Status", Nothing {}).await.unwrap()
 }
 
@@ -69,7 +71,7 @@ async fn collect_all(client: &Client) {
 }
 
 /// Two recipes of Deriva's, one of which reads the other.
-async fn two(deriva: &Deriva) -> (Theirs, Theirs) {
+async fn two(deriva: &Deriva) -> (DerivaRecipe, DerivaRecipe) {
     let leaf = Address::of(b"leaf");
     deriva.leaf("leaf").await;
     let below = theirs("uppercase", &[leaf], &[]);
@@ -95,7 +97,7 @@ async fn our_service_gets_and_resolves_derivas_address() {
     assert_eq!(range.bytes().await.unwrap(), "AFL");
 }
 
-fn value(recipe: &Theirs) -> Address {
+fn value(recipe: &DerivaRecipe) -> Address {
     match recipe.function.name.as_str() {
         "repeat" => Address::of(b"LEAFLEAF"),
         _ => Address::of(b"LEAF"),
@@ -107,7 +109,7 @@ async fn what_is_put_over_both_services_is_one_recipe() {
     let (_server, deriva, client) = started().await;
     let (_, above) = two(&deriva).await;
     let recipe = ours(&above);
-    let inputs = recipe.inputs.iter().copied().map(Ref::Address).collect();
+    let inputs = recipe.inputs.iter().copied().map(DraftInput::Address).collect();
     let draft = Draft { function: recipe.function.clone(), inputs, params: recipe.params.clone() };
     let added = client.add_all(&[draft], UnknownFunction::Refuse).await.unwrap().remove(0);
     assert_eq!((added.address, added.new), (recipe.address().unwrap(), false));
@@ -123,7 +125,7 @@ async fn what_is_put_over_both_services_is_one_recipe() {
 async fn derivas_address_is_an_input_of_our_recipes() {
     let (_server, deriva, client) = started().await;
     let (below, above) = two(&deriva).await;
-    let inputs = vec![Ref::Address(above.address()), Ref::Address(below.address())];
+    let inputs = vec![DraftInput::Address(above.address()), DraftInput::Address(below.address())];
     let draft = Draft { function: FunctionId::new("concat", "1.0.0"), inputs, params: BTreeMap::new() };
     let added = client.add_all(&[draft], UnknownFunction::Refuse).await.unwrap().remove(0);
     assert_eq!(added.dangling, []);
@@ -169,7 +171,7 @@ async fn a_pin_counts_once() {
     let mut expected = [above.address(), below.address()];
     expected.sort();
     assert_eq!(both, expected);
-    let collected: Collected = deriva.call("GarbageCollect", Collect::default()).await.unwrap();
+    let collected: CollectAnswer = deriva.call("GarbageCollect", Collect::default()).await.unwrap();
     assert_eq!(collected.pinned_count, 2);
 }
 
@@ -234,7 +236,7 @@ async fn blobs_are_counted_as_they_were_put() {
     let counted = status(&deriva).await;
     assert_eq!((counted.blob_count, counted.recipe_count), (6, 6));
     let terms = Collect { grace_period_secs: 300, ..Collect::default() };
-    let collected: Collected = deriva.call("GarbageCollect", terms).await.unwrap();
+    let collected: CollectAnswer = deriva.call("GarbageCollect", terms).await.unwrap();
     assert_eq!((collected.live_blobs, collected.live_recipes), (6, 6));
 }
 

@@ -1,5 +1,6 @@
 //! Dataset jobs over HTTP: accepted, built, continued, cancelled, refused.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -13,21 +14,32 @@ use http_body_util::BodyExt as _;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::http::{Answer, Http};
+use crate::http::{Answer, Http, JSON};
 use crate::support::{PATIENCE, Server, TempFolder, functions, soon, until};
 
 /// A server with dataset jobs in a folder.
 async fn start(data: &Path, change: impl FnOnce(&mut DatasetSettings)) -> Http {
     let executor = Executor::in_memory(functions()).unwrap();
-    let engine = executor.engine().clone();
+    let service = Service::new(executor.clone(), Settings::default());
+    let service = with_datasets(service, &executor, data, change);
+    Http::on(Server::of(executor, service, Arc::default()).await)
+}
+
+/// A service that builds datasets in a folder, too.
+pub(crate) fn with_datasets(
+    service: Service,
+    executor: &Executor,
+    data: &Path,
+    change: impl FnOnce(&mut DatasetSettings),
+) -> Service {
+    let engine = executor.engine();
     let runs = Runs::open(&data.join("runs"), RunSettings::default(), Arc::clone(engine.pool(Class::Batch)))
         .unwrap();
     let mut settings = DatasetSettings::new(data.join("datasets"));
     change(&mut settings);
     let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock())).unwrap();
-    let datasets = Datasets::open(settings, &engine, client, &runs).unwrap();
-    let service = Service::new(executor.clone(), Settings::default()).with_runs(runs).with_datasets(datasets);
-    Http::on(Server::of(executor, service, Arc::default()).await)
+    let datasets = Datasets::open(settings, engine, client, &runs).unwrap();
+    service.with_runs(runs).with_datasets(datasets)
 }
 
 const TOPICS: &str = "
@@ -36,11 +48,11 @@ columns:
   - {name: poem, column_type: llm-text, model_alias: writer, prompt: 'A poem about {{ topic }}.'}
 ";
 
-fn demo(rows: u64) -> Value {
+pub(crate) fn demo(rows: u64) -> Value {
     json!({ "config": TOPICS, "rows": rows, "seed": 7, "demo": true, "name": "poems" })
 }
 
-async fn submit(http: &Http, body: &Value) -> Answer {
+pub(crate) async fn submit(http: &Http, body: &Value) -> Answer {
     http.post("/v1/datasets", body.to_string()).await
 }
 
@@ -49,7 +61,7 @@ async fn show(http: &Http, id: &str) -> Value {
 }
 
 /// Waits for the end of a job, and returns it.
-async fn ended(http: &Http, id: &str) -> Value {
+pub(crate) async fn ended(http: &Http, id: &str) -> Value {
     let run = show(http, id).await["run"].as_str().unwrap().to_owned();
     // The stream ends with the run.
     let events = http.get(&format!("/v1/runs/{run}/events"), &[]).await;
@@ -57,7 +69,7 @@ async fn ended(http: &Http, id: &str) -> Value {
     show(http, id).await
 }
 
-fn accepted(answer: &Answer) -> String {
+pub(crate) fn accepted(answer: &Answer) -> String {
     assert_eq!(answer.status, 202, "{:?}", answer.body);
     answer.json()["id"].as_str().unwrap().to_owned()
 }
@@ -115,6 +127,46 @@ async fn a_dataset_is_built_and_read() {
     assert_eq!(http.send(Method::DELETE, &path, &[], "").await.status, 204);
     assert_eq!(http.get(&path, &[]).await.status, 404);
     assert_eq!(std::fs::read_dir(data.path().join("datasets")).unwrap().count(), 0);
+}
+
+/// The changes of events make up the cells, and the page of a dataset that was built has cells and curves, also after a
+/// restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn cells_come_with_events_and_stay_after_the_build() {
+    let data = TempFolder::new();
+    let http = start(data.path(), |_| {}).await;
+    let id = accepted(&submit(&http, &demo(300)).await);
+    let done = ended(&http, &id).await;
+    let events = http.get(&format!("/v1/runs/{}/events", done["run"].as_str().unwrap()), &[]).await;
+    let text = std::str::from_utf8(&events.body).unwrap();
+    let progress = text.split("\n\n").filter_map(|event| event.split_once("event: progress\ndata: "));
+    let mut cells = vec![0_u8; 600];
+    for (_, event) in progress {
+        let event: Value = serde_json::from_str(event).unwrap();
+        for group in event["cells"].as_array().unwrap() {
+            let numbers: Vec<usize> =
+                group.as_array().unwrap().iter().map(|number| number.as_u64().unwrap() as usize).collect();
+            let mut at = numbers[0] * 2;
+            for run in numbers[1..].chunks(2) {
+                cells[at..at + run[1]].fill(run[0] as u8);
+                at += run[1];
+            }
+        }
+    }
+    assert_eq!(cells, [2; 600], "all are finished");
+
+    let read = async |http: &Http| {
+        let cells = http.get(&format!("/v1/datasets/{id}/cells?from=10&to=20"), &[]).await;
+        let history = show(http, &id).await["history"].clone();
+        (cells.status, cells.header("x-columns").to_owned(), cells.body.to_vec(), history)
+    };
+    let (status, columns, bytes, history) = read(&http).await;
+    assert_eq!((status, &*columns, bytes), (200, "2", vec![2; 20]));
+    assert_eq!(history[0].as_array().unwrap().len(), 5, "{history}");
+    drop(http);
+    let http = start(data.path(), |_| {}).await;
+    let (status, _, bytes, again) = read(&http).await;
+    assert_eq!((status, bytes, again), (200, vec![2; 20], history));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,6 +250,40 @@ async fn a_job_is_continued_after_a_restart() {
     let done = ended(&http, &id).await;
     assert_eq!([&done["state"], &done["rows_done"]], [&json!("complete"), &json!(300)]);
     assert_eq!((model.paid(), model.repeated()), (300, 0), "each row is paid for once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn model_servers_are_told_the_trace() {
+    let data = TempFolder::new();
+    let traces = Arc::new(Mutex::new(BTreeSet::new()));
+    let heard = Arc::clone(&traces);
+    let reply = move |call: &anabranch_testkit::ModelCall| {
+        let header = |name: &str| {
+            let found = call.headers.iter().find(|(header, _)| header == name);
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        heard.lock().unwrap().insert((header("traceparent"), header("tracestate")));
+        "a poem".to_owned()
+    };
+    let model = ModelServer::start(ModelScript { reply: Some(Arc::new(reply)), ..ModelScript::default() });
+    let models = models_file(data.path(), &model.endpoint());
+    let http = start(data.path(), |settings| settings.models = Some(models)).await;
+    let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
+    let header = format!("00-{trace}-{parent}-01");
+    let run = async |headers: &[(&str, &str)], seed: u64| {
+        let body = json!({ "config": NUMBERED, "rows": 3, "seed": seed }).to_string();
+        let headers = [&[JSON], headers].concat();
+        let submitted = http.send(Method::POST, "/v1/datasets", &headers, body).await;
+        assert_eq!(ended(&http, &accepted(&submitted)).await["state"], "complete");
+        let told = std::mem::take(&mut *traces.lock().unwrap());
+        assert_eq!(told.len(), 1, "{told:?}");
+        told.into_iter().next().unwrap()
+    };
+    let (told, state) = run(&[("traceparent", &header), ("tracestate", "a=1")], 1).await;
+    let span = told.strip_prefix(&format!("00-{trace}-")).and_then(|rest| rest.strip_suffix("-01")).unwrap();
+    assert!(span.len() == 16 && span != parent, "{told}");
+    assert_eq!(state, "a=1");
+    assert_eq!(run(&[], 2).await, (String::new(), String::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

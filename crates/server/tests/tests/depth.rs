@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use anabranch_recipe::{Address, Draft, FunctionId, Params, Ref, Source, UnknownFunction};
+use anabranch_recipe::{Address, Draft, DraftInput, FunctionId, Params, Source, UnknownFunction};
 use anabranch_server::Client;
 
 use crate::support::{Server, soon};
 
-fn draft(function: &str, inputs: Vec<Ref>) -> Draft {
+fn draft(function: &str, inputs: Vec<DraftInput>) -> Draft {
     Draft { function: FunctionId::new(function, "1.0.0"), inputs, params: Params::new() }
 }
 
@@ -16,7 +16,8 @@ async fn chain(client: &Client, leaf: Address, depth: usize) -> Address {
     const PART: usize = 50_000;
     let mut tip = leaf;
     for first in (0..depth).step_by(PART) {
-        let input = |place: usize| if place == 0 { Ref::Address(tip) } else { Ref::Earlier(place - 1) };
+        let input =
+            |place: usize| if place == 0 { DraftInput::Address(tip) } else { DraftInput::Earlier(place - 1) };
         let part = PART.min(depth - first);
         let drafts: Vec<Draft> = (0..part).map(|place| draft("identity", vec![input(place)])).collect();
         let added = client.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
@@ -62,15 +63,15 @@ async fn a_fan_of_a_hundred_thousand() {
     // A recipe of its own for each: they differ in what they read.
     let mut drafts: Vec<Draft> = Vec::with_capacity(count + 1);
     for place in 0..count {
-        let mut inputs = vec![Ref::Address(leaves[place % 100])];
+        let mut inputs = vec![DraftInput::Address(leaves[place % 100])];
         if place >= 100 {
-            inputs.push(Ref::Earlier(place / 100 - 1));
+            inputs.push(DraftInput::Earlier(place / 100 - 1));
         }
         drafts.push(draft("select", inputs));
         let index = anabranch_recipe::Value::Text("0".to_owned());
         drafts[place].params.insert("index".to_owned(), index);
     }
-    drafts.push(draft("concat", (0..count).map(Ref::Earlier).collect()));
+    drafts.push(draft("concat", (0..count).map(DraftInput::Earlier).collect()));
     let added = client.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
     let got = soon(client.get(added[count].address, 0..u64::MAX, None)).await.unwrap();
     let bytes = got.bytes().await.unwrap();

@@ -37,7 +37,7 @@ pub(crate) struct PutRecipe {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolveAnswer {
     #[prost(bool, tag = "1")]
     pub(crate) found: bool,
     #[prost(string, tag = "2")]
@@ -59,7 +59,7 @@ pub(crate) struct Invalidate {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Invalidated {
+pub(crate) struct InvalidateAnswer {
     #[prost(bool, tag = "1")]
     pub(crate) was_cached: bool,
     #[prost(uint64, tag = "2")]
@@ -79,7 +79,7 @@ pub(crate) struct Cascade {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Cascaded {
+pub(crate) struct CascadeAnswer {
     #[prost(uint64, tag = "1")]
     pub(crate) evicted_count: u64,
     #[prost(uint64, tag = "2")]
@@ -95,7 +95,7 @@ pub(crate) struct Cascaded {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Stood {
+pub(crate) struct StatusAnswer {
     #[prost(uint64, tag = "1")]
     pub(crate) recipe_count: u64,
     #[prost(uint64, tag = "2")]
@@ -131,7 +131,7 @@ pub(crate) struct Collect {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct Collected {
+pub(crate) struct CollectAnswer {
     #[prost(uint64, tag = "1")]
     pub(crate) blobs_removed: u64,
     #[prost(uint64, tag = "2")]

@@ -1,5 +1,6 @@
 //! The Rust that is kept of the .proto files is what they give. `UPDATE_EXPECT=1` writes it anew.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use expect_test::expect_file;
@@ -7,6 +8,18 @@ use prost::Message as _;
 
 const FILES: [&str; 3] =
     ["deriva/deriva.proto", "anabranch/recipe/v1/recipes.proto", "anabranch/plan/v1/plans.proto"];
+
+/// All calls of the .proto files, as `package.Service/Method`.
+pub(crate) fn calls() -> BTreeSet<String> {
+    let mut calls = BTreeSet::new();
+    for file in protox::compile(FILES, [here("proto")]).unwrap().file {
+        for service in &file.service {
+            let name = format!("{}.{}", file.package(), service.name());
+            calls.extend(service.method.iter().map(|method| format!("{name}/{}", method.name())));
+        }
+    }
+    calls
+}
 
 fn here(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)

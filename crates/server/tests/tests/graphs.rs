@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use anabranch_content::{Collect, Value};
 use anabranch_recipe::{
-    Address, Draft, Executor, FunctionId, Invalidate, Reach, Ref, Theirs, UnknownFunction,
+    Address, DerivaRecipe, Draft, DraftInput, Executor, FunctionId, Invalidate, Reach, UnknownFunction,
 };
 use anabranch_server::{Client, Code, Settings};
 use anabranch_testkit::Rng;
 use futures_util::future::join3;
 use futures_util::stream::{self, StreamExt as _};
 
-use crate::deriva_wire::{Cascade, Cascaded, Data, Deriva, PutRecipe};
+use crate::deriva_wire::{Cascade, CascadeAnswer, Data, Deriva, PutRecipe};
 use crate::support::{Server, functions, soon};
 use model::{Graph, Kind, Node, Services, Through};
 
@@ -95,7 +95,7 @@ fn bytes_of(address: &[u8]) -> Address {
     Address::from_bytes(address.try_into().expect("an address has 32 bytes"))
 }
 
-async fn put_theirs(deriva: &Deriva, theirs: &Theirs) -> Address {
+async fn put_theirs(deriva: &Deriva, theirs: &DerivaRecipe) -> Address {
     let request = PutRecipe {
         function_name: theirs.function.name.clone(),
         function_version: theirs.function.version.clone(),
@@ -106,9 +106,9 @@ async fn put_theirs(deriva: &Deriva, theirs: &Theirs) -> Address {
     bytes_of(&put.data)
 }
 
-async fn add(ours: &Client, theirs: &Theirs) -> Address {
+async fn add(ours: &Client, theirs: &DerivaRecipe) -> Address {
     let params = theirs.params.iter().map(|(name, text)| (name.clone(), Value::Text(text.clone())));
-    let inputs = theirs.inputs.iter().copied().map(Ref::Address).collect();
+    let inputs = theirs.inputs.iter().copied().map(DraftInput::Address).collect();
     let draft = Draft { function: theirs.function.clone(), inputs, params: params.collect() };
     ours.add_all(&[draft], UnknownFunction::Refuse).await.unwrap()[0].address
 }
@@ -174,7 +174,7 @@ async fn invalidate(node: &Node, clients: &Clients) {
             let addr = node.address.as_bytes().to_vec();
             let policy = "immediate".to_owned();
             let terms = Cascade { addr, policy, include_root: true, detail_addrs: false };
-            deriva.call::<_, Cascaded>("CascadeInvalidate", terms).await.unwrap();
+            deriva.call::<_, CascadeAnswer>("CascadeInvalidate", terms).await.unwrap();
         }
         Through::Ours => {
             let terms = Invalidate { reach: Reach::Dependents, ..Invalidate::default() };
@@ -316,7 +316,8 @@ async fn first_answers(through: Through) {
     let leaf = bytes_of(&clients.next().0.leaf("all the same").await);
     for number in 0..1_000 {
         let params = [("prefix".to_owned(), format!("{number}: "))].into();
-        let theirs = Theirs { function: FunctionId::new("prefix", "1.0.0"), inputs: vec![leaf], params };
+        let theirs =
+            DerivaRecipe { function: FunctionId::new("prefix", "1.0.0"), inputs: vec![leaf], params };
         let poll = async || loop {
             match clients.get(&theirs.address(), through).await {
                 Err((Code::NotFound, _)) => tokio::task::yield_now().await,

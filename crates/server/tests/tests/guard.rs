@@ -55,7 +55,7 @@ async fn a_page_cannot_call_grpc() {
         for headers in [&[PLAIN][..], &[], &["Content-Type: application/grpc"]] {
             let (status, body) = send(&server, &line, headers, message).await;
             assert_eq!(status, 505, "{call} {headers:?}");
-            assert!(body.contains("gRPC calls come over HTTP/2"), "{body}");
+            assert!(body.contains("gRPC needs HTTP/2"), "{body}");
         }
     }
     assert!(client.get(precious, 0..u64::MAX, None).await.is_ok());

@@ -88,7 +88,7 @@ impl Http {
         self.send(Method::POST, path, &[JSON], body).await
     }
 
-    async fn blob(&self, bytes: impl Into<Bytes>) -> String {
+    pub(crate) async fn blob(&self, bytes: impl Into<Bytes>) -> String {
         self.post("/v1/blobs", bytes).await.json()["address"].as_str().unwrap().to_owned()
     }
 }
@@ -363,7 +363,7 @@ async fn recipes_are_checked_when_they_are_added() {
         });
         let draft = anabranch_recipe::Draft {
             function: function.parse().unwrap(),
-            inputs: vec![anabranch_recipe::Ref::Address(leaf.parse().unwrap())],
+            inputs: vec![anabranch_recipe::DraftInput::Address(leaf.parse().unwrap())],
             params: params.collect(),
         };
         let client = http.server.client().await;

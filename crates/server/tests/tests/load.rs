@@ -1,11 +1,15 @@
 //! More requests than the server works on, and clients that take more than their share.
 
+use std::time::Duration;
+
+use anabranch_recipe::Functions;
 use anabranch_server::{Client, Code, ServerAddress, Settings, Token};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use crate::access::{Guarded, bearer, guarded};
+use crate::access::{GuardedServer, bearer, guarded};
 use crate::guard::send;
-use crate::support::{Beside, Gate, OpenOnDrop, Server, beside, soon};
+use crate::support::{Beside, Gate, OpenOnDrop, Server, beside, soon, until};
 
 async fn client(server: &Server, token: &Token) -> Client {
     let address = ServerAddress { token: Some(token.clone()), ..ServerAddress::new(&server.url) };
@@ -16,7 +20,7 @@ async fn client(server: &Server, token: &Token) -> Client {
 async fn gated(server: &Server, token: &Token, text: &str) -> Beside<Option<Code>> {
     let client = client(server, token).await;
     let input = client.put(text.to_owned()).await.unwrap().address;
-    let inputs = vec![anabranch_recipe::Ref::Address(input)];
+    let inputs = vec![anabranch_recipe::DraftInput::Address(input)];
     let draft = anabranch_recipe::Draft {
         function: "gate/1.0.0".parse().unwrap(),
         inputs,
@@ -31,7 +35,7 @@ async fn gated(server: &Server, token: &Token, text: &str) -> Beside<Option<Code
 async fn a_client_with_more_than_its_share_leaves_room_for_others() {
     let gate = Gate::default();
     let settings = Settings { in_flight_most: 2, queue_most: 1, ..Settings::default() };
-    let Guarded { server, tokens: [local, _, run, admin] } =
+    let GuardedServer { server, tokens: [local, _, run, admin] } =
         guarded("share", settings, gate.functions()).await;
     let _open = OpenOnDrop(gate.clone());
     let metric = async |line: &str| {
@@ -64,6 +68,57 @@ async fn a_client_with_more_than_its_share_leaves_room_for_others() {
     assert_eq!((first.done().await, second.done().await), (None, None));
     assert!(metric("anabranch_requests_shed_total{by=\"client\"} 1").await);
     assert!(metric("anabranch_requests_shed_total{by=\"server\"} 1").await);
+}
+
+/// A blob of `len` bytes on its way, of which `sent` are sent.
+async fn blob(server: &Server, token: &Token, len: usize, sent: usize) -> TcpStream {
+    let mut stream = server.connect().await;
+    let head = format!(
+        "POST /v1/blobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{}\r\ncontent-length: {len}\r\n\r\n",
+        bearer(token)
+    );
+    stream.write_all(&[head.as_bytes(), &vec![b' '; sent]].concat()).await.unwrap();
+    stream
+}
+
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    soon(stream.read_to_end(&mut answer)).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_client_that_dribbles_large_blobs_leaves_room_for_others() {
+    let hour = Duration::from_secs(3600);
+    let settings = Settings { uploads_most: 4, stall_timeout: hour, ..Settings::default() };
+    let uploads_wait = settings.uploads_wait;
+    let GuardedServer { server, tokens: [local, _, run, _] } =
+        guarded("dribble", settings, Functions::builtin()).await;
+    let metric = async |line: &str| {
+        let page = send(&server, "GET /metrics", &[&bearer(&local)], b"").await.1;
+        page.lines().any(|found| found == line)
+    };
+    // The last byte is the one that makes a blob large, so the server has read all of them.
+    let (len, sent) = (100_000, (64 << 10) + 1);
+    let dribble = async || blob(&server, &run, len, sent).await;
+    let mut placed = [dribble().await, dribble().await];
+    until(|| server.service.load().uploads == 2).await;
+    let mut queued = [dribble().await, dribble().await];
+    soon(async { while !metric("anabranch_uploads_queued 2").await {} }).await;
+    assert_eq!(server.service.load().uploads, 2, "half of the places");
+    let mut other = blob(&server, &local, len, len).await;
+    assert!(answer(&mut other).await.starts_with("HTTP/1.1 201"));
+    server.clock.advance(uploads_wait);
+    for stream in &mut queued {
+        let said = answer(stream).await;
+        assert!(said.starts_with("HTTP/1.1 503") && said.contains("retry-after: 1"), "{said}");
+        assert!(said.contains("no place for another large blob"), "{said}");
+    }
+    for stream in &mut placed {
+        stream.write_all(&vec![b' '; len - sent]).await.unwrap();
+        assert!(answer(stream).await.starts_with("HTTP/1.1 20"), "it goes on");
+    }
+    until(|| server.service.load().uploads == 0).await;
 }
 
 #[tokio::test]

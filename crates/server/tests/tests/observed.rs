@@ -2,12 +2,15 @@
 
 use anabranch_recipe::Functions;
 use anabranch_server::Settings;
-use hyper::HeaderMap;
+use hyper::{HeaderMap, Method};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::rt::TokioExecutor;
+use serde_json::json;
 
-use crate::access::{Guarded, bearer, guarded};
+use crate::access::{GuardedServer, bearer, guarded};
 use crate::guard::send;
+use crate::http::JSON;
+use crate::plans::Shop;
 use crate::support::{Server, soon};
 
 async fn head(server: &Server, path: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap) {
@@ -27,7 +30,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 
 #[tokio::test]
 async fn every_answer_has_an_id_and_the_headers_of_all() {
-    let Guarded { server, tokens: [local, ..] } =
+    let GuardedServer { server, tokens: [local, ..] } =
         guarded("headers", Settings::default(), Functions::builtin()).await;
     let token = format!("Bearer {}", local.as_str());
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -58,9 +61,42 @@ async fn every_answer_has_an_id_and_the_headers_of_all() {
     assert_ne!(text(&one, "x-request-id"), "a b");
 }
 
+/// The id of a request: of the header, else of the body, else made by the server.
+#[tokio::test]
+async fn a_request_has_one_id() {
+    let shop = Shop::start().await;
+    let path = "/v1/plans/rank/run?trace=true";
+    let send = async |header: Option<&str>, body: Option<&str>| {
+        let headers: Vec<_> = header.map(|id| ("x-request-id", id)).into_iter().chain([JSON]).collect();
+        let request = match body {
+            Some(id) => json!({"user_id": 7, "candidates": [101], "request_id": id}),
+            None => json!({"user_id": 7, "candidates": [101]}),
+        };
+        let answer = shop.http.send(Method::POST, path, &headers, request.to_string()).await;
+        assert_eq!(answer.status, 200);
+        let run = shop.http.get(&format!("/v1/runs/{}", answer.header("x-run-id")), &[]).await.json();
+        let [header, recorded] = [answer.header("x-request-id"), run["request_id"].as_str().unwrap()];
+        assert_eq!(header, recorded);
+        (header.to_owned(), answer.json()["request_id"].as_str().unwrap().to_owned())
+    };
+    let same = |id: &str| (id.to_owned(), id.to_owned());
+    assert_eq!(send(Some("of-header"), Some("of-body")).await, same("of-header"));
+    assert_eq!(send(Some("of-header"), None).await, same("of-header"));
+    assert_eq!(send(None, Some("of-body")).await, same("of-body"));
+    assert_eq!(send(Some("not an id"), Some("of-body")).await, same("of-body"));
+    let (made, again) = (send(None, None).await, send(None, None).await);
+    assert!(made.0 == made.1 && again.0 == again.1 && made != again, "{made:?} {again:?}");
+    // A text that cannot be a header comes back in the body alone.
+    let (header, body) = send(None, Some("two words")).await;
+    assert!(body == "two words" && header != body, "{header}");
+    // A request that fails has its id, too.
+    let failed = shop.run("broken", &json!({"user_id": 7, "candidates": [101], "request_id": "late"})).await;
+    assert_eq!((failed.status, failed.header("x-request-id")), (502, "late"));
+}
+
 #[tokio::test]
 async fn blobs_are_not_kept_by_shared_caches() {
-    let Guarded { server, tokens: [local, ..] } =
+    let GuardedServer { server, tokens: [local, ..] } =
         guarded("caches", Settings::default(), Functions::builtin()).await;
     let address = server.executor.put("x").await.unwrap().address;
     let token = format!("Bearer {}", local.as_str());
@@ -71,7 +107,7 @@ async fn blobs_are_not_kept_by_shared_caches() {
 
 #[tokio::test]
 async fn metrics_count_requests_by_route_and_status() {
-    let Guarded { server, tokens: [local, ..] } =
+    let GuardedServer { server, tokens: [local, ..] } =
         guarded("metrics", Settings::default(), Functions::builtin()).await;
     let token = bearer(&local);
     for _ in 0..3 {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::guard::send;
+use crate::plans::Shop;
 use crate::support::Server;
 
 /// Whether a value has the shape of a schema: the part of JSON Schema that the document uses.
@@ -51,22 +52,70 @@ fn check(schema: &Value, value: &Value, all: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// The status and the JSON of an answer.
+async fn ask(server: &Server, line: &str, body: &str) -> (u16, Value) {
+    let (status, body) = send(server, line, &["Content-Type: application/json"], body.as_bytes()).await;
+    (status, serde_json::from_str(&body).unwrap_or(Value::Null))
+}
+
+/// Checks an answer of a route.
+fn verify(document: &Value, method: &str, path: &str, status: u16, value: &Value) {
+    let answer = if status < 300 { "2XX" } else { "default" };
+    let content = &document["paths"][path][method]["responses"][answer]["content"];
+    let schema = &content["application/json"]["schema"];
+    assert!(!schema.is_null(), "{method} {path}");
+    check(schema, value, &document["components"]["schemas"])
+        .unwrap_or_else(|problem| panic!("{method} {path} {status}: {problem}"));
+}
+
+#[tokio::test]
+async fn answers_about_plans_and_runs_have_the_shapes_of_the_document() {
+    let shop = Shop::start().await;
+    let server = &shop.http.server;
+    let (_, document) = ask(server, "GET /openapi.json", "").await;
+    let request = r#"{"user_id": 7, "candidates": [1, 2]}"#;
+    check(&document["components"]["schemas"]["PlanRequest"], &json!({"user_id": 7}), &Value::Null).unwrap();
+    let (status, answer) = ask(server, "POST /v1/plans/rank/run?trace=true", request).await;
+    verify(&document, "post", "/v1/plans/{name}/run", status, &answer);
+    let (status, runs) = ask(server, "GET /v1/runs?kind=plan&limit=1", "").await;
+    verify(&document, "get", "/v1/runs", status, &runs);
+    let run = runs["runs"][0]["id"].as_str().expect("the traced run is kept").to_owned();
+    for (line, path) in [
+        ("GET /v1/plans".to_owned(), "/v1/plans"),
+        ("GET /v1/plans/rank".to_owned(), "/v1/plans/{name}"),
+        ("POST /v1/plans/rank/reload".to_owned(), "/v1/plans/{name}/reload"),
+        ("POST /v1/plans/nobody/run".to_owned(), "/v1/plans/{name}/run"),
+        (format!("GET /v1/runs/{run}"), "/v1/runs/{id}"),
+        ("GET /v1/functions".to_owned(), "/v1/functions"),
+    ] {
+        let (status, answer) = ask(server, &line, "").await;
+        verify(&document, &line.split(' ').next().unwrap().to_lowercase(), path, status, &answer);
+    }
+}
+
+#[tokio::test]
+async fn a_method_that_a_route_does_not_have_is_refused_as_such() {
+    let server = Server::start().await;
+    let (_, document) = ask(&server, "GET /openapi.json", "").await;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let line = path.replace("{file}", "timeline.svg").replace(['{', '}'], "");
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+            if operations[method.to_lowercase()].is_null() {
+                let (status, body) = send(&server, &format!("{method} {line}"), &[], b"").await;
+                assert_eq!(status, 405, "{method} {path}: {body}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn answers_have_the_shapes_of_the_document() {
     let server = Server::start().await;
-    let json = "Content-Type: application/json";
-    let ask = async |line: &str, body: &str| {
-        let (status, body) = send(&server, line, &[json], body.as_bytes()).await;
-        (status, serde_json::from_str::<Value>(&body).unwrap_or(Value::Null))
-    };
+    let ask = async |line: &str, body: &str| ask(&server, line, body).await;
     let (_, document) = ask("GET /openapi.json", "").await;
     let schemas = &document["components"]["schemas"];
-    let verify = |method: &str, path: &str, status: u16, value: &Value| {
-        let operation = &document["paths"][path][method];
-        let answer = if status < 300 { "2XX" } else { "default" };
-        let schema = &operation["responses"][answer]["content"]["application/json"]["schema"];
-        assert!(!schema.is_null(), "{method} {path}");
-        check(schema, value, schemas).unwrap_or_else(|problem| panic!("{method} {path} {status}: {problem}"));
+    let verify = |method: &str, path: &str, status, value: &Value| {
+        verify(&document, method, path, status, value);
     };
     let (status, blob) = ask("POST /v1/blobs", "hello").await;
     verify("post", "/v1/blobs", status, &blob);

@@ -52,7 +52,7 @@ resolver = { type = "static", host = "127.0.0.1", port = 6379 }
 policy = {}
 "#;
 /// Keys that begin with `slow:` never answer, and those that begin with `broken:` fail.
-const PROJECT: &str = r#"
+pub(crate) const PROJECT: &str = r#"
 [plan]
 env = "dev"
 test_ops = true
@@ -86,13 +86,30 @@ impl Shop {
     }
 
     pub(crate) async fn with(set: impl FnOnce(&mut PlanSettings)) -> Shop {
+        Shop::of(PROJECT, set).await
+    }
+
+    /// A shop with another project file.
+    pub(crate) async fn of(project: &str, set: impl FnOnce(&mut PlanSettings)) -> Shop {
+        let folder = Shop::files(project);
+        let mut settings = Shop::settings(&folder);
+        set(&mut settings);
+        Shop::serving(folder, settings, Executor::in_memory(functions()).unwrap(), |service| service).await
+    }
+
+    pub(crate) fn settings(folder: &TempFolder) -> PlanSettings {
+        PlanSettings { watch_every: None, ..PlanSettings::new(folder.path().join("anabranch.toml")) }
+    }
+
+    /// The files of a shop.
+    pub(crate) fn files(project: &str) -> TempFolder {
         let folder = TempFolder::new();
         let path = folder.path();
         for (file, text) in [
             ("registry/keys.toml", KEYS),
             ("registry/params.toml", PARAMS),
             ("registry/endpoints.dev.toml", ENDPOINTS),
-            ("anabranch.toml", PROJECT),
+            ("anabranch.toml", project),
             ("data.json", DATA),
             ("plans/rank.plan.json", &plan("rank", "product", "")),
             ("plans/patient.plan.json", &plan("patient", "slow", "")),
@@ -103,16 +120,19 @@ impl Shop {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
-        let mut settings =
-            PlanSettings { watch_every: None, ..PlanSettings::new(path.join("anabranch.toml")) };
-        set(&mut settings);
-        Shop::serving(folder, settings).await
+        folder
     }
 
-    async fn serving(folder: TempFolder, settings: PlanSettings) -> Shop {
-        let executor = Executor::in_memory(functions()).unwrap();
+    /// A shop on an executor, whose service is set up further.
+    pub(crate) async fn serving(
+        folder: TempFolder,
+        settings: PlanSettings,
+        executor: Executor,
+        set_up: impl FnOnce(Service) -> Service,
+    ) -> Shop {
         let plans = Plans::load(settings, executor.engine().clone()).await.unwrap();
         let service = Service::new(executor.clone(), Settings::default()).with_plans(plans.clone());
+        let service = set_up(service);
         let http = Http::on(Server::serving(executor, service).await);
         Shop { folder, http, plans }
     }
@@ -128,6 +148,16 @@ impl Shop {
     pub(crate) async fn describe(&self, plan: &str) -> Value {
         self.http.get(&format!("/v1/plans/{plan}"), &[]).await.json()
     }
+}
+
+/// At a low rate a trace is due with every request; captures are taken nevertheless.
+#[tokio::test]
+async fn requests_are_captured_also_when_a_trace_is_due() {
+    let project = format!("{PROJECT}\n[plan.captures]\nstore = \"captures\"\none_in = 1\nper_second = 100\n");
+    let shop = Shop::of(&project, |_| {}).await;
+    assert_eq!(shop.run("rank", &request()).await.status, 200);
+    let written = "anabranch_plan_captures_total{became=\"written\"} 1\n";
+    until(|| shop.plans.metrics().contains(written)).await;
 }
 
 fn request() -> Value {
@@ -161,7 +191,8 @@ async fn answers_are_those_of_plan_run_for_all_examples() {
     let engine = Engine::load(config).unwrap();
     let settings =
         PlanSettings { watch_every: None, ..PlanSettings::new(folder.path().join("anabranch.toml")) };
-    let shop = Shop::serving(folder, settings).await;
+    let executor = Executor::in_memory(functions()).unwrap();
+    let shop = Shop::serving(folder, settings, executor, |service| service).await;
     let names = shop.plans.problems();
     assert!(names.len() >= 10 && names.iter().all(|(_, problem)| problem.is_none()), "{names:?}");
     for (name, _) in names {
@@ -170,7 +201,7 @@ async fn answers_are_those_of_plan_run_for_all_examples() {
             let expected = expected(&engine, &name, &request.to_string()).await;
             let answer = shop.run(&name, &request).await;
             let found = String::from_utf8(answer.body.to_vec()).unwrap();
-            assert_eq!(answer.status, 200, "{name}: {found}");
+            assert_eq!((answer.status, answer.header("x-request-id")), (200, "r"), "{name}: {found}");
             assert_eq!(without_run_id(&found), without_run_id(&expected), "{name}");
         }
     }
@@ -268,7 +299,7 @@ async fn wrong_requests_are_refused_with_their_reason() {
     check(&format!("{run}?timeout=soon"), "{}", 400, "invalid_argument", "soon").await;
     check(&format!("{run}?tiemout=1s"), "{}", 400, "invalid_argument", "tiemout").await;
     let giant = format!("{{\"user_id\": 1, \"request_id\": \"{}\"}}", "x".repeat(5 << 20));
-    check(run, &giant, 413, "too_large", "more than 4194304 bytes").await;
+    check(run, &giant, 413, "too_large", "more than 4 MiB").await;
     check(run, &"[".repeat(10_000), 400, "invalid_argument", "Invalid JSON input").await;
     check(run, &"[".repeat(3 << 20), 413, "too_large", "as columns, or fewer").await;
     let swollen = format!("{{\"user_id\": 1, \"candidates\": [{}]}}", vec!["{\"\":0}"; 500_000].join(","));
@@ -297,6 +328,17 @@ async fn late_and_broken_sources() {
         (&json!("items"), &json!("timeout"))
     );
 
+    // The run names the node of its graph that an entry is about.
+    let path = "/v1/plans/guarded/run?trace=true";
+    let kept = shop.http.send(Method::POST, path, &[JSON], request().to_string()).await;
+    let run = shop.http.get(&format!("/v1/runs/{}", kept.header("x-run-id")), &[]).await.json();
+    let entry = &run["ledger"][0];
+    let of =
+        |list: &Value| list.as_array().unwrap().iter().find(|node| node["id"] == entry["stage"]).cloned();
+    let (node, times) = (of(&run["graph"]["nodes"]).unwrap(), of(&run["timeline"]["nodes"]).unwrap());
+    assert_eq!((&entry["node"], &entry["name"]), (&json!("items"), &node["name"]));
+    assert_eq!(times["state"], "fell_back");
+
     for (path, headers) in [
         ("/v1/plans/patient/run?timeout=30ms", vec![JSON]),
         ("/v1/plans/patient/run", vec![JSON, ("request-timeout", "30ms")]),
@@ -314,15 +356,15 @@ async fn late_and_broken_sources() {
     let of = |name: &str| {
         listed["plans"].as_array().unwrap().iter().find(|plan| plan["name"] == name).unwrap().clone()
     };
-    assert_eq!((&of("guarded")["degraded_rate"], &of("guarded")["requests"]), (&json!(1.0), &json!(1)));
+    assert_eq!((&of("guarded")["degraded_rate"], &of("guarded")["requests"]), (&json!(1.0), &json!(2)));
     assert_eq!((&of("patient")["error_rate"], &of("patient")["in_flight"]), (&json!(1.0), &json!(0)));
     let metrics = shop.plans.metrics();
     for line in [
         "anabranch_plan_served_requests_total{plan=\"patient\",outcome=\"deadline\"} 3",
         "anabranch_plan_served_requests_total{plan=\"broken\",outcome=\"failed\"} 1",
-        "anabranch_plan_latency_seconds_count{plan=\"guarded\"} 1",
-        "anabranch_plan_latency_seconds_bucket{plan=\"guarded\",le=\"+Inf\"} 1",
-        "anabranch_plan_degraded_total{plan=\"guarded\",node=\"items\",reason=\"timeout\",fallback=\"pass\"} 1",
+        "anabranch_plan_latency_seconds_count{plan=\"guarded\"} 2",
+        "anabranch_plan_latency_seconds_bucket{plan=\"guarded\",le=\"+Inf\"} 2",
+        "anabranch_plan_degraded_total{plan=\"guarded\",node=\"items\",reason=\"timeout\",fallback=\"pass\"} 2",
         "anabranch_plan_load_problem{plan=\"rank\"} 0",
     ] {
         assert!(metrics.contains(&format!("{line}\n")), "{line}\n{metrics}");

@@ -109,17 +109,51 @@ async fn failures_are_those_of_http() {
 }
 
 #[tokio::test]
+async fn a_request_has_one_id() {
+    let shop = Shop::start().await;
+    let mut client = client(&shop).await;
+    let id = |metadata: &tonic::metadata::MetadataMap| {
+        metadata.get("x-request-id").unwrap().to_str().unwrap().to_owned()
+    };
+    for (header, message, expected) in [(Some("h"), "m", "h"), (Some("h"), "", "h"), (None, "m", "m")] {
+        for plan in ["rank", "broken"] {
+            let message = proto::RunRequest { request_id: message.to_owned(), ..request(plan) };
+            let mut call = tonic::Request::new(message);
+            header.into_iter().for_each(|header| {
+                call.metadata_mut().insert("x-request-id", header.parse().unwrap());
+            });
+            match client.run(call).await {
+                Ok(answer) => {
+                    assert_eq!(
+                        (id(answer.metadata()), &*answer.get_ref().request_id),
+                        (expected.to_owned(), expected)
+                    );
+                }
+                Err(status) => assert_eq!(id(status.metadata()), expected, "{plan}"),
+            }
+        }
+    }
+    let none = proto::RunRequest { request_id: String::new(), ..request("rank") };
+    let answer = client.run(none).await.unwrap();
+    assert_eq!(id(answer.metadata()), answer.get_ref().request_id);
+}
+
+#[tokio::test]
 async fn many_requests_in_one_stream() {
     let shop = Shop::start().await;
-    let requests = futures_util::stream::iter([request("rank"), request("rnak"), request("rank")]);
-    let answers = client(&shop).await.run_many(requests).await.unwrap().into_inner();
+    let third = proto::RunRequest { request_id: String::new(), ..request("rank") };
+    let requests = futures_util::stream::iter([request("rank"), request("rnak"), third]);
+    let mut call = tonic::Request::new(requests);
+    call.metadata_mut().insert("x-request-id", "of-the-call".parse().unwrap());
+    let answers = client(&shop).await.run_many(call).await.unwrap().into_inner();
     let answers: Vec<_> = answers.map(Result::unwrap).collect().await;
     let places: Vec<u64> = answers.iter().map(|answer| answer.place).collect();
     assert_eq!(places, [0, 1, 2]);
     use proto::run_many_response::Result::{Error, Response};
     assert!(matches!(&answers[0].result, Some(Response(answer)) if answer.candidates.len() == 4));
+    assert!(matches!(&answers[0].result, Some(Response(answer)) if answer.request_id == "r1"));
     assert!(matches!(&answers[1].result, Some(Error(error)) if error.code == i32::from(Code::NotFound)));
-    assert!(matches!(&answers[2].result, Some(Response(_))));
+    assert!(matches!(&answers[2].result, Some(Response(answer)) if answer.request_id == "of-the-call"));
 }
 
 #[tokio::test]

@@ -33,6 +33,31 @@ fn text(rng: &mut Rng) -> String {
     }
 }
 
+/// A text for a parameter: any, or one that its schema allows.
+fn parameter(rng: &mut Rng, schema: &Value) -> String {
+    if rng.percent(40) {
+        return text(rng);
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        return rng.choose(words).as_str().unwrap().to_owned();
+    }
+    match (schema["type"].as_str().unwrap(), schema["pattern"].as_str()) {
+        ("boolean", _) => rng.percent(50).to_string(),
+        ("integer", _) => {
+            let least = schema["minimum"].as_u64().unwrap();
+            let most = schema["maximum"].as_u64().unwrap_or(u64::MAX);
+            let near = rng.within(least..least + 20).min(most);
+            rng.choose(&[least, most, near]).to_string()
+        }
+        (_, Some(pattern)) if pattern.contains("us|ms") => format!("{}ms", rng.within(0..9_999)),
+        (_, Some(pattern)) if pattern.contains("{12}-") => {
+            format!("{:012x}-{:04x}", rng.bits() >> 16, rng.bits() as u16)
+        }
+        (_, Some(pattern)) if pattern.contains("{64}") => format!("{:016x}", rng.bits()).repeat(4),
+        _ => text(rng),
+    }
+}
+
 /// A JSON value of some depth.
 fn value(rng: &mut Rng, depth: u32) -> Value {
     match rng.within(0..if depth == 0 { 6 } else { 8 }) {
@@ -84,14 +109,14 @@ async fn every_route_answers_any_request() {
             let schema = &document["components"]["schemas"][name];
             for _ in 0..REQUESTS {
                 let mut line = path.clone();
-                while let (Some(from), Some(to)) = (line.find('{'), line.find('}')) {
-                    line.replace_range(from..=to, &text(&mut rng));
-                }
-                let query = operation["parameters"].as_array().into_iter().flatten();
                 let mut words = Vec::new();
-                for parameter in query.filter(|parameter| parameter["in"] == "query") {
-                    if rng.percent(40) {
-                        words.push(format!("{}={}", parameter["name"].as_str().unwrap(), text(&mut rng)));
+                for param in operation["parameters"].as_array().unwrap() {
+                    let (name, value) =
+                        (param["name"].as_str().unwrap(), parameter(&mut rng, &param["schema"]));
+                    match param["in"].as_str().unwrap() {
+                        "path" => line = line.replace(&format!("{{{name}}}"), &value),
+                        _ if rng.percent(40) => words.push(format!("{name}={value}")),
+                        _ => {}
                     }
                 }
                 let line = format!("{} {line}?{}", method.to_uppercase(), words.join("&"));

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anabranch_content::{Collect, DryRun, Import, Scope, Scrub, Value};
 use anabranch_recipe::{
-    Address, Draft, Event, FunctionId, Functions, Heard, Invalidate, Reach, Ref, Source, UnknownFunction,
+    Address, Draft, DraftInput, Event, FunctionId, Functions, Invalidate, Notice, Reach, Source,
+    UnknownFunction,
 };
 use anabranch_server::{Client, ClientError, Code, Piece, Settings, Target};
 use bytes::Bytes;
@@ -20,7 +21,7 @@ async fn started() -> (Server, Client) {
     (server, client)
 }
 
-fn draft(function: &str, inputs: &[Ref]) -> Draft {
+fn draft(function: &str, inputs: &[DraftInput]) -> Draft {
     Draft {
         function: FunctionId::new(function, "1.0.0"),
         inputs: inputs.to_vec(),
@@ -29,7 +30,7 @@ fn draft(function: &str, inputs: &[Ref]) -> Draft {
 }
 
 async fn one(client: &Client, function: &str, input: Address) -> Address {
-    let draft = draft(function, &[Ref::Address(input)]);
+    let draft = draft(function, &[DraftInput::Address(input)]);
     client.add_all(&[draft], UnknownFunction::Accept).await.unwrap()[0].address
 }
 
@@ -50,17 +51,20 @@ async fn puts_of_any_size() {
 }
 
 #[tokio::test]
-async fn a_giver_that_fails_leaves_nothing() {
+async fn a_stream_that_fails_leaves_nothing() {
     let (server, client) = started().await;
     let pieces = [Ok(Bytes::from_static(b"half")), Err(std::io::Error::other("the tape tore"))];
     let failed = client.put_stream(stream::iter(pieces)).await.unwrap_err();
-    assert!(matches!(&failed, ClientError::Giver(cause) if cause.to_string() == "the tape tore"), "{failed}");
+    assert!(
+        matches!(&failed, ClientError::Source(cause) if cause.to_string() == "the tape tore"),
+        "{failed}"
+    );
     assert_eq!(server.executor.status().store.blobs, 0);
     let settings = Settings { blob_most: 1000, ..Settings::default() };
     let small = Server::with(Functions::builtin(), settings).await;
     let refused = small.client().await.put(vec![0; 1001]).await.unwrap_err();
     assert_eq!(refused.code(), Some(Code::OutOfRange));
-    assert_eq!(refused.to_string(), "a blob may have 1000 bytes, this one has more");
+    assert_eq!(refused.to_string(), "a blob may have up to 1000 bytes, and this one has more");
 }
 
 #[tokio::test]
@@ -69,9 +73,9 @@ async fn a_batch_of_recipes_that_read_each_other() {
     let leaf = client.put("ab").await.unwrap().address;
     let missing = Address::of(b"missing");
     let drafts = [
-        draft("uppercase", &[Ref::Address(leaf)]),
-        draft("concat", &[Ref::Earlier(0), Ref::Address(leaf), Ref::Earlier(0)]),
-        draft("identity", &[Ref::Address(missing)]),
+        draft("uppercase", &[DraftInput::Address(leaf)]),
+        draft("concat", &[DraftInput::Earlier(0), DraftInput::Address(leaf), DraftInput::Earlier(0)]),
+        draft("identity", &[DraftInput::Address(missing)]),
     ];
     let added = client.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
     assert!(added.iter().all(|added| added.new));
@@ -79,10 +83,10 @@ async fn a_batch_of_recipes_that_read_each_other() {
     assert_eq!(text(&client, added[1].address).await.unwrap(), "ABabAB");
     let again = client.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
     assert!(again.iter().all(|added| !added.new));
-    let forward = [draft("identity", &[Ref::Earlier(0)])];
+    let forward = [draft("identity", &[DraftInput::Earlier(0)])];
     let refused = client.add_all(&forward, UnknownFunction::Refuse).await.unwrap_err();
     assert_eq!(refused.code(), Some(Code::InvalidArgument));
-    let unknown = [draft("uppercas", &[Ref::Address(leaf)])];
+    let unknown = [draft("uppercas", &[DraftInput::Address(leaf)])];
     let refused = client.add_all(&unknown, UnknownFunction::Refuse).await.unwrap_err();
     assert_eq!(refused.code(), Some(Code::FailedPrecondition));
     assert!(refused.to_string().contains("did you mean `uppercase/1.0.0`?"), "{refused}");
@@ -376,8 +380,8 @@ async fn events_are_heard() {
     let failing = one(&client, "no_such", leaf).await;
     text(&client, failing).await.unwrap_err();
     let event = |heard| match heard {
-        Heard::Event(event) => event,
-        Heard::Lost(lost) => panic!("{lost} events were lost"),
+        Notice::Event(event) => event,
+        Notice::Lost(lost) => panic!("{lost} events were lost"),
     };
     assert_eq!(event(soon(hearing.next()).await.unwrap().unwrap()), Event::Added { address: recipe });
     let begun = Event::Begun { address: recipe, recipes: 1 };

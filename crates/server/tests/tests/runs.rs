@@ -10,7 +10,7 @@ use anabranch_engine::event::{
 use anabranch_engine::options::Class;
 use anabranch_engine::timeline::Timeline;
 use anabranch_engine::{Config, Dag, Edge, Engine, NodeId};
-use anabranch_recipe::Executor;
+use anabranch_recipe::{Draft, DraftInput, Executor, FunctionId, Params, UnknownFunction};
 use anabranch_server::runs::{
     EndedRun, RunDetail, RunEnd, RunFilter, RunGraph, RunId, RunKind, RunSettings, RunState, RunTimeline,
     Runs,
@@ -57,9 +57,11 @@ fn detail() -> RunDetail {
     let names = ["fetch", "rank <b>"];
     let graph = RunGraph::new(&dag, |node| (names[node.index()].to_owned(), "io".to_owned()));
     RunDetail {
+        request_id: None,
         deadline_ms: Some(50.0),
         error: Some("rank: timeout".to_owned()),
         request: Some(json!({ "user": 7 })),
+        result: None,
         ledger: vec![json!({ "node": "rank" })],
         graph,
         timeline: Some(RunTimeline::from(&timeline)),
@@ -297,6 +299,55 @@ async fn one_stream_tells_of_all_runs() {
     assert!(events[1].contains(r#""name":"report","state":"stopped""#), "{events:?}");
     let again = http.open("/v1/events?after=0", &[]).await;
     assert_eq!(some_events(&mut again.into_body(), 3).await.len(), 3);
+}
+
+/// A get that failed keeps its recipes, when they ran, and what they read.
+#[tokio::test]
+async fn a_failed_get_is_a_run_with_its_recipes() {
+    let http = Http::start().await;
+    let executor = &http.server.executor;
+    let data = executor.put("not packed").await.unwrap().address;
+    let draft = |function: &str, input: DraftInput| Draft {
+        function: FunctionId::new(function, "1.0.0"),
+        inputs: vec![input],
+        params: Params::default(),
+    };
+    let drafts = [
+        draft("bitwise_not", DraftInput::Address(data)),
+        draft("gzip_decompress", DraftInput::Earlier(0)),
+        draft("sha256", DraftInput::Earlier(1)),
+    ];
+    let added = executor.add_all(&drafts, UnknownFunction::Refuse).await.unwrap();
+    let target = added[2].address;
+    let answer = http.get(&format!("/v1/recipes/{target}/value"), &[]).await;
+    assert!(answer.status >= 400, "{}", answer.status);
+    let listed = http.get("/v1/runs?kind=recipe", &[]).await.json();
+    let id = listed["runs"][0]["id"].as_str().unwrap();
+    let run = http.get(&format!("/v1/runs/{id}"), &[]).await.json();
+    assert_eq!([&run["state"], &run["has_detail"]], [&json!("failed"), &json!(true)]);
+    assert_eq!(run["request"], json!({ "target": target.to_string(), "address": target.to_string() }));
+    let of = |list: &Value, fields: [&str; 3]| -> Vec<Value> {
+        let nodes = list.as_array().unwrap().iter();
+        nodes.map(|node| fields.iter().map(|field| node[*field].clone()).collect()).collect()
+    };
+    assert_eq!(
+        of(&run["graph"]["nodes"], ["id", "name", "kind"]),
+        [
+            json!(["n0", "bitwise_not/1.0.0", "cpu"]),
+            json!(["n1", "gzip_decompress/1.0.0", "cpu"]),
+            json!(["n2", "sha256/1.0.0", "cpu"]),
+            json!(["v0", data.to_string()[..12], "blob"]),
+        ]
+    );
+    assert_eq!(run["graph"]["edges"], json!([["n0", "n1"], ["n1", "n2"], ["v0", "n0"]]));
+    assert_eq!(
+        of(&run["timeline"]["nodes"], ["id", "state", "critical"]),
+        [json!(["n0", "finished", true]), json!(["n1", "failed", true]), json!(["n2", "not_started", false])]
+    );
+    let page = http.get(&format!("/v1/runs/{id}/timeline.html"), &[]).await;
+    assert!(page.status == 200 && page.body.windows(15).any(|part| part == b"gzip_decompress"));
+    let policy = page.header("content-security-policy");
+    assert!(policy.starts_with("sandbox allow-scripts; default-src 'none'"), "{policy}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use anabranch_server::Settings;
 
-use crate::deriva_wire::{Deriva, Invalidate, Invalidated, Nothing, Stood};
+use crate::deriva_wire::{Deriva, Invalidate, InvalidateAnswer, Nothing, StatusAnswer};
 use crate::support::{Gate, OpenOnDrop, Server, beside, soon, until};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,7 +61,7 @@ async fn invalidation_during_gets() {
         .collect();
     for _ in 0..50 {
         let request = Invalidate { addr: recipe.clone(), cascade: true };
-        let _: Invalidated = soon(deriva.call("Invalidate", request)).await.unwrap();
+        let _: InvalidateAnswer = soon(deriva.call("Invalidate", request)).await.unwrap();
     }
     for get in gets {
         get.done().await;
@@ -85,13 +85,13 @@ async fn status_under_load() {
         }
     }
     until(|| server.executor.status().computing > 0).await;
-    let status: Stood = soon(deriva.call("Status", Nothing {})).await.unwrap();
+    let status: StatusAnswer = soon(deriva.call("Status", Nothing {})).await.unwrap();
     assert_eq!((status.cache_entries, status.verification_mode), (0, "off".to_owned()));
     assert_eq!(status.recipe_count, 100);
     gate.open();
     for (number, get) in gets {
         assert_eq!(get.done().await.unwrap(), vec![number; 4096]);
     }
-    let status: Stood = soon(deriva.call("Status", Nothing {})).await.unwrap();
+    let status: StatusAnswer = soon(deriva.call("Status", Nothing {})).await.unwrap();
     assert_eq!(status.cache_entries, 50);
 }

@@ -216,7 +216,7 @@ async fn messages_that_mean_nothing() {
     assert_eq!(ours.invalidate(reach).await.unwrap_err().message(), "`reach` is 9, which is unknown here");
     let scope = CollectRequest { scope: 7, ..CollectRequest::default() };
     assert_eq!(ours.collect(scope).await.unwrap_err().code(), Code::InvalidArgument);
-    let add = AddRequest { drafts: vec![Draft::default()], unknown_function: 1 };
+    let add = AddRequest { drafts: vec![Draft::default()], unknown_function: 1, dry_run: false };
     assert_eq!(ours.add(add).await.unwrap_err().code(), Code::InvalidArgument);
     let mut deep = Value { kind: Some(value::Kind::Int(1)) };
     for _ in 0..500 {
@@ -224,7 +224,7 @@ async fn messages_that_mean_nothing() {
     }
     let function = Some(FunctionId { name: "x".to_owned(), version: "1".to_owned() });
     let draft = Draft { function, params: [("deep".to_owned(), deep)].into(), ..Draft::default() };
-    ours.add(AddRequest { drafts: vec![draft], unknown_function: 1 }).await.unwrap_err();
+    ours.add(AddRequest { drafts: vec![draft], unknown_function: 1, dry_run: false }).await.unwrap_err();
     server.client().await.put("still there").await.unwrap();
 }
 

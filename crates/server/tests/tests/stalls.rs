@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
-use anabranch_recipe::{Draft, Executor, Functions, Params, Ref, UnknownFunction, Value};
+use anabranch_recipe::{Address, Draft, DraftInput, Executor, Functions, Params, UnknownFunction, Value};
 use anabranch_server::{ClientError, Code, Load, Service, Settings, Token};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -20,7 +20,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::access::{Guarded, bearer, tokens};
+use crate::access::{GuardedServer, bearer, tokens};
 use crate::deriva_wire::Deriva;
 use crate::guard::send;
 use crate::support::{Beside, Gate, OpenOnDrop, Server, TempFolder, TestClock, beside, soon, until};
@@ -255,7 +255,7 @@ async fn many_recipes_are_added_in_several_calls() {
     let server = start(Settings::default()).await;
     let draft = |place: usize| Draft {
         function: "unknown/1".parse().unwrap(),
-        inputs: (0..place).map(Ref::Earlier).collect(),
+        inputs: (0..place).map(DraftInput::Earlier).collect(),
         params: Params::from([("note".to_owned(), Value::Text("x".repeat(3 << 20)))]),
     };
     let drafts: Vec<Draft> = (0..7).map(draft).collect();
@@ -264,10 +264,29 @@ async fn many_recipes_are_added_in_several_calls() {
     for (local, sent) in local.iter().zip(&sent) {
         assert_eq!((local.address, sent.new, sent.dangling.len()), (sent.address, false, 0));
     }
-    let beyond = Draft { inputs: vec![Ref::Earlier(7)], ..draft(0) };
+    let beyond = Draft { inputs: vec![DraftInput::Earlier(7)], ..draft(0) };
     let wrong = [&drafts[..], &[beyond]].concat();
     let refused = server.client().await.add_all(&wrong, UnknownFunction::Accept).await.unwrap_err();
     assert!(matches!(refused, ClientError::Call { code: Code::InvalidArgument, .. }), "{refused}");
+}
+
+/// Or else a mistake at the end of a long list would leave its beginning behind.
+#[tokio::test]
+async fn all_recipes_of_several_calls_are_checked_before_one_is_kept() {
+    let server = start(Settings::default()).await;
+    let client = server.client().await;
+    let draft = |function: &str, pattern: &str| Draft {
+        function: function.parse().unwrap(),
+        inputs: vec![DraftInput::Address(Address::of(b"x"))],
+        params: Params::from([("pattern".to_owned(), Value::Text(pattern.repeat(3 << 20)))]),
+    };
+    let drafts = [draft("grep/1.0.0", "x"), draft("grep/1.0.0", "y"), draft("grep/7.7.7", "x")];
+    let refused = client.add_all(&drafts, UnknownFunction::Refuse).await.unwrap_err();
+    assert_eq!(refused.code(), Some(Code::FailedPrecondition), "{refused}");
+    assert_eq!(server.executor.status().store.derivations, 0);
+    let added = client.add_all(&drafts[..2], UnknownFunction::Refuse).await.unwrap();
+    assert!(added.iter().all(|added| added.new), "{added:?}");
+    assert_eq!(server.executor.status().store.derivations, 2);
 }
 
 /// Or else it would keep all others from archives.
@@ -341,13 +360,13 @@ fn piece(bytes: Bytes) -> Pieces {
 }
 
 /// A server with tokens whose store is in a folder.
-async fn stored_in(folder: &Path, test: &str) -> Guarded {
+async fn stored_in(folder: &Path, test: &str) -> GuardedServer {
     let (access, tokens) = tokens(test);
     let executor = Executor::open(folder, Functions::builtin()).await.unwrap();
     let clock = Arc::new(TestClock::default());
     let dyn_clock = Arc::clone(&clock) as Arc<dyn Clock>;
     let service = Service::with_clock(executor.clone(), Settings::default(), dyn_clock).with_access(access);
-    Guarded { server: Server::of(executor, service, clock).await, tokens }
+    GuardedServer { server: Server::of(executor, service, clock).await, tokens }
 }
 
 /// The files of a folder that this process has open. Other tests have files elsewhere.
@@ -373,7 +392,7 @@ const OTHER_FILES: usize = 16;
 #[tokio::test]
 async fn stalled_streams_of_one_connection_leave_room_for_others() {
     let folder = TempFolder::new();
-    let Guarded { server, tokens: [local, _, run, _] } = stored_in(folder.path(), "streams").await;
+    let GuardedServer { server, tokens: [local, _, run, _] } = stored_in(folder.path(), "streams").await;
     let (clock, settings) = (&server.clock, Settings::default());
     let (streams, others) = (settings.calls_most as usize, bearer(&local));
     let before = open_files(folder.path());

@@ -9,7 +9,7 @@ use anabranch_engine::clock::{Clock, Sleep};
 use anabranch_recipe::{
     Call, Executor, Fault, Function, FunctionId, Functions, Holds, Kernel, Out, Signature,
 };
-use anabranch_server::{Client, Served, Service, Settings};
+use anabranch_server::{Client, Service, Settings, ShutdownReport};
 use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
@@ -48,7 +48,7 @@ pub(crate) struct Server {
     pub(crate) clock: Arc<TestClock>,
     pub(crate) url: String,
     stop: Option<oneshot::Sender<()>>,
-    served: JoinSet<Served>,
+    served: JoinSet<ShutdownReport>,
 }
 
 impl Server {
@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// What became of a server that was told to.
-    pub(crate) async fn served(&mut self) -> Served {
+    pub(crate) async fn served(&mut self) -> ShutdownReport {
         soon(self.served.join_next()).await.expect("it is served once").unwrap()
     }
 }
@@ -228,7 +228,7 @@ impl Gate {
             memory: anabranch_recipe::MemoryNeed::WHOLE,
             ..signature
         };
-        functions.add(Gated { signature, gate: self.clone() });
+        functions.add(GateFunction { signature, gate: self.clone() });
         functions
     }
 }
@@ -242,26 +242,26 @@ impl Drop for OpenOnDrop {
     }
 }
 
-struct Gated {
+struct GateFunction {
     signature: Signature,
     gate: Gate,
 }
 
-impl Function for Gated {
+impl Function for GateFunction {
     fn signature(&self) -> &Signature {
         &self.signature
     }
 
     fn begin(&self, _: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-        Ok(Box::new(Waiting { gate: self.gate.clone() }))
+        Ok(Box::new(GateKernel { gate: self.gate.clone() }))
     }
 }
 
-struct Waiting {
+struct GateKernel {
     gate: Gate,
 }
 
-impl Kernel for Waiting {
+impl Kernel for GateKernel {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         self.gate.wait();
         out.push(chunk);

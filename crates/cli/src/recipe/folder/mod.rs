@@ -7,6 +7,6 @@ mod plan;
 mod write;
 
 pub(super) use put::{PutFolder, put};
-pub(super) use walk::Walked;
+pub(super) use walk::WalkedFolder;
 pub(super) use watched::FileToRead;
-pub(super) use write::{Existing, Output, write};
+pub(super) use write::{ExistingFolder, Output, write};

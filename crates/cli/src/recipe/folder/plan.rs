@@ -1,4 +1,4 @@
-//! What is to be written for a folder: everything is known and checked before the first byte is.
+//! The files, folders and links to write for a folder, all found and checked before the first byte is written.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::failure::Failure;
 /// Everything in a folder, as paths inside of it.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// Each behind the folder that it is in.
+    /// The folders, each after its parent.
     pub(super) folders: Vec<PathBuf>,
     pub(super) files: Vec<PlannedFile>,
-    /// With what each holds.
+    /// The links, with their targets.
     pub(super) links: Vec<(PathBuf, String)>,
 }
 
@@ -27,8 +27,8 @@ pub(super) struct PlannedFile {
 }
 
 impl Plan {
-    /// Finds everything in a folder. A folder that is there several times is looked up once and written several times,
-    /// so a few folders can stand for very many: there are bounds.
+    /// Finds everything in a folder. A folder that occurs several times is looked up once and written several times, so
+    /// a few folders can expand to very many. There are limits for this reason.
     pub(super) async fn find(backend: &Backend, root: Folder) -> Result<Plan, Failure> {
         let mut plan = Plan::default();
         let mut known: HashMap<Address, Arc<Folder>> = HashMap::new();

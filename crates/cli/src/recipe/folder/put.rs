@@ -1,31 +1,29 @@
-//! Keeps a folder: its files as blobs, then the folders themselves as recipes, in one go.
-
-use std::path::Path;
+//! Stores a folder: its files as blobs, then the folders themselves as recipes, in one call.
 
 use anabranch_content::Address;
-use anabranch_recipe::{Draft, Folder, FolderEntry, Malformed, Ref, UnknownFunction};
+use anabranch_recipe::{Draft, DraftInput, Folder, FolderEntry, MalformedRecipe, UnknownFunction};
 use anabranch_text::{count, size};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::super::backend::Backend;
 use super::super::input::Input;
-use super::walk::{Walked, WalkedEntry};
+use super::walk::{WalkedEntry, WalkedFolder};
 use crate::failure::Failure;
 
-/// A folder that was put.
+/// A stored folder.
 pub(in super::super) struct PutFolder {
     pub address: Address,
     pub files: usize,
-    /// With the folder itself.
+    /// Including the folder itself.
     pub folders: usize,
     pub links: usize,
     pub bytes: u64,
-    /// It was not known before.
+    /// Whether it was not stored before.
     pub new: bool,
 }
 
 impl PutFolder {
-    /// How much is in it, in words.
+    /// Describes its content.
     pub(in super::super) fn summary(&self) -> String {
         let links = if self.links > 0 { format!(", {}", count(self.links, "link")) } else { String::new() };
         let (files, folders) = (count(self.files, "file"), count(self.folders, "folder"));
@@ -33,35 +31,32 @@ impl PutFolder {
     }
 }
 
-/// Files that are put at a time: small ones share their waits for the disk.
+/// The number of files that are stored concurrently. Small ones share their syncs.
 const AT_ONCE: usize = 32;
 
-/// Keeps a folder. Its address appears once everything in it is kept.
-pub(in super::super) async fn put(
-    backend: &Backend,
-    path: &Path,
-    walked: Walked,
-) -> Result<PutFolder, Failure> {
-    let Walked { folders, files, links, .. } = walked;
-    let executable: Vec<bool> = files.iter().map(|file| file.executable).collect();
-    let count = files.len();
-    let puts = stream::iter(files).map(async |file| backend.put(&Input::Watched(file)).await);
+/// Stores a folder, unless it changed since it was walked. Its recipe is added once everything in it is stored, so the
+/// stored folder existed on disk in this state.
+pub(in super::super) async fn put(backend: &Backend, walked: WalkedFolder) -> Result<PutFolder, Failure> {
+    let files = stream::iter(walked.files.clone());
+    let puts = files.map(async |file| backend.put(&Input::Watched(file)).await);
     let puts: Vec<anabranch_content::Put> = puts.buffered(AT_ONCE).try_collect().await?;
+    walked.check_unchanged()?;
+    let WalkedFolder { path, folders, files, links, .. } = walked;
     let mut drafts = Vec::with_capacity(folders.len());
     for entries in folders {
         let mut folder = Folder::new();
         for (name, entry) in entries {
             let entry = match entry {
                 WalkedEntry::File(place) => FolderEntry::File {
-                    address: Ref::Address(puts[place].address),
-                    executable: executable[place],
+                    address: DraftInput::Address(puts[place].address),
+                    executable: files[place].executable,
                 },
-                WalkedEntry::Folder(place) => FolderEntry::Folder { address: Ref::Earlier(place) },
+                WalkedEntry::Folder(place) => FolderEntry::Folder { address: DraftInput::Earlier(place) },
                 WalkedEntry::Link(target) => FolderEntry::Link { target },
             };
             folder
                 .add(name, entry)
-                .map_err(|Malformed(problem)| Failure::of(format!("{}: {problem}", path.display())))?;
+                .map_err(|MalformedRecipe(problem)| Failure::of(format!("{}: {problem}", path.display())))?;
         }
         drafts.push(folder.draft());
     }
@@ -70,7 +65,7 @@ pub(in super::super) async fn put(
     let bytes = puts.iter().map(|put| put.len).sum();
     Ok(PutFolder {
         address: whole.address,
-        files: count,
+        files: files.len(),
         folders: drafts.len(),
         links,
         bytes,
@@ -78,7 +73,7 @@ pub(in super::super) async fn put(
     })
 }
 
-async fn add(backend: &Backend, drafts: &[Draft]) -> Result<Vec<anabranch_recipe::Added>, Failure> {
+async fn add(backend: &Backend, drafts: &[Draft]) -> Result<Vec<anabranch_recipe::AddedRecipe>, Failure> {
     let added = backend.add_all(drafts, UnknownFunction::Refuse).await?;
     match added.iter().flat_map(|added| &added.dangling).next() {
         None => Ok(added),

@@ -1,68 +1,101 @@
-//! Finds all that is in a folder on disk. Links are read, never followed.
+//! Finds everything in a folder on disk. Links are read, never followed.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_content::Address;
 use anabranch_recipe::Folder;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 
 use super::super::progress::Meter;
-use super::watched::{FileToRead, Seen};
+use super::watched::{FileState, FileToRead, changed_meanwhile};
 use crate::failure::Failure;
 use crate::out;
 
-/// A folder on disk with all that is in it.
-pub(in super::super) struct Walked {
-    /// Each folder behind those that are in it; the last one is the whole.
+/// A folder on disk with everything in it.
+pub(in super::super) struct WalkedFolder {
+    pub(super) path: PathBuf,
+    /// The path of the store.
+    store: PathBuf,
+    /// The entries of each folder, each after the folders inside of it. The last one is the whole.
     pub(super) folders: Vec<Vec<(String, WalkedEntry)>>,
     pub(super) files: Vec<FileToRead>,
     pub(super) links: usize,
     pub(super) bytes: u64,
+    /// The path of the store, if it is inside of the folder.
+    left_out: Option<PathBuf>,
 }
 
 /// An entry of a folder on disk.
+#[derive(PartialEq, Eq)]
 pub(super) enum WalkedEntry {
-    /// The file at that place.
+    /// The index of the file.
     File(usize),
-    /// The folder at that place.
+    /// The index of the folder.
     Folder(usize),
     Link(String),
 }
 
-impl Walked {
-    /// Finds all that is in a folder, except for the store that it is put into.
-    pub(in super::super) fn find(path: &Path, store: &Path) -> Result<Walked, Failure> {
-        let store = std::fs::metadata(store).ok().map(|found| {
-            use std::os::unix::fs::MetadataExt as _;
-            (i128::from(found.dev()), i128::from(found.ino()))
-        });
-        let walked = Walked { folders: Vec::new(), files: Vec::new(), links: 0, bytes: 0 };
+impl WalkedFolder {
+    /// Finds everything in a folder, except for the store itself.
+    pub(in super::super) fn find(path: &Path, store: &Path) -> Result<WalkedFolder, Failure> {
         let meter = Arc::new(Mutex::new(Meter::new("reading", None)));
-        let mut walk = Walk { walked, count: 0, store, meter };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = openat(CWD, path, flags, Mode::empty()).map_err(|error| unread(path, error))?;
-        walk.folder(path, &folder, 1)?;
-        let bytes = walk.walked.bytes;
-        *walk.meter.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-            Meter::new("reading", Some(bytes));
-        Ok(walk.walked)
+        let walked = walk(path, store, &meter)?;
+        if let Some(left_out) = &walked.left_out {
+            out::note(&format!("left out {}: it is the store itself", left_out.display()));
+        }
+        *meter.lock().unwrap_or_else(PoisonError::into_inner) = Meter::new("reading", Some(walked.bytes));
+        Ok(walked)
+    }
+
+    /// Walks the folder again. Any change is an error, because the files that were read never existed together.
+    pub(super) fn check_unchanged(&self) -> Result<(), Failure> {
+        let meter = Arc::new(Mutex::new(Meter::silent()));
+        let again = walk(&self.path, &self.store, &meter)?;
+        let mut pairs = self.files.iter().zip(&again.files);
+        let changed = match pairs.find(|(one, other)| !one.is_same(other)) {
+            Some((file, _)) => file.path(),
+            None if self.files.len() == again.files.len() && self.folders == again.folders => return Ok(()),
+            None => self.path.as_path(),
+        };
+        Err(Failure::of(changed_meanwhile(changed)))
     }
 }
 
+fn walk(path: &Path, store: &Path, meter: &Arc<Mutex<Meter>>) -> Result<WalkedFolder, Failure> {
+    let number = std::fs::metadata(store).ok().map(|found| {
+        use std::os::unix::fs::MetadataExt as _;
+        (i128::from(found.dev()), i128::from(found.ino()))
+    });
+    let walked = WalkedFolder {
+        path: path.to_owned(),
+        store: store.to_owned(),
+        folders: Vec::new(),
+        files: Vec::new(),
+        links: 0,
+        bytes: 0,
+        left_out: None,
+    };
+    let mut walk = Walk { walked, count: 0, store: number, meter: Arc::clone(meter) };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat(CWD, path, flags, Mode::empty()).map_err(|error| unread(path, error))?;
+    walk.folder(path, &folder, 1)?;
+    Ok(walk.walked)
+}
+
 struct Walk {
-    walked: Walked,
-    /// Files, folders and links so far.
+    walked: WalkedFolder,
+    /// The number of files, folders and links so far.
     count: usize,
-    /// The device and the number of the store's folder.
+    /// The device and the inode of the store's folder.
     store: Option<(i128, i128)>,
     meter: Arc<Mutex<Meter>>,
 }
 
 impl Walk {
-    /// Walks through a folder that is open; answers its place.
+    /// Walks an open folder. Returns its index.
     fn folder(&mut self, path: &Path, folder: &OwnedFd, depth: usize) -> Result<usize, Failure> {
         if depth > Folder::<Address>::DEPTH_MOST {
             return Err(wrong(path, &format!("more than {} folders are inside of each other", depth - 1)));
@@ -86,7 +119,7 @@ impl Walk {
             }
             found.push(name);
         }
-        // The order in which a disk lists names means nothing; errors come in the order of names.
+        // The order in which a disk lists names is arbitrary. Errors come in order of names.
         found.sort_unstable();
         let mut entries = Vec::with_capacity(found.len());
         for name in found {
@@ -123,7 +156,7 @@ impl Walk {
                 let opened = opened.map_err(|error| unread(path, error))?;
                 let stat = fstat(&opened).map_err(|error| unread(path, error))?;
                 if self.store == Some((i128::from(stat.st_dev), i128::from(stat.st_ino))) {
-                    out::note(&format!("left out {}: it is the store itself", path.display()));
+                    self.walked.left_out = Some(path.to_owned());
                     return Ok(None);
                 }
                 Ok(Some(WalkedEntry::Folder(self.folder(path, &opened, depth + 1)?)))
@@ -136,19 +169,19 @@ impl Walk {
     }
 
     fn file(&mut self, path: &Path, stat: &Stat) -> Result<WalkedEntry, Failure> {
-        let Walked { files, bytes, .. } = &mut self.walked;
+        let WalkedFolder { files, bytes, .. } = &mut self.walked;
         *bytes = bytes.saturating_add(u64::try_from(stat.st_size).unwrap_or(0));
         if *bytes > Folder::<Address>::BYTES_MOST {
             return Err(wrong(path, "the files of the folder have more than 16 TiB up to here"));
         }
         let executable = stat.st_mode & 0o100 != 0;
-        let (seen, meter) = (Seen::of(stat), Arc::clone(&self.meter));
+        let (seen, meter) = (FileState::of(stat), Arc::clone(&self.meter));
         files.push(FileToRead { path: path.to_owned(), executable, seen, meter });
         Ok(WalkedEntry::File(files.len() - 1))
     }
 }
 
-/// A name as text.
+/// A file name as text.
 fn text(folder: &Path, name: &CStr) -> Result<String, Failure> {
     match name.to_str() {
         Ok(name) => Ok(name.to_owned()),

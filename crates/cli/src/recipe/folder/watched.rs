@@ -6,26 +6,27 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags, Stat, fstat, open};
+use rustix::io::Errno;
 
 use super::super::progress::Meter;
 
-/// A file of a folder that is to be put.
+/// A file of a folder to store.
 #[derive(Clone)]
 pub(in super::super) struct FileToRead {
     pub(super) path: PathBuf,
     pub(super) executable: bool,
-    pub(super) seen: Seen,
-    /// Shows how far the whole folder is.
+    pub(super) seen: FileState,
+    /// Shows the progress of the whole folder.
     pub(super) meter: Arc<Mutex<Meter>>,
 }
 
-/// What tells a file from another one, and from itself before a change: device, number, length, times of change.
+/// The state of a file on disk: device, inode, length and times of change. It differs if the file changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen([i128; 7]);
+pub(super) struct FileState([i128; 7]);
 
-impl Seen {
-    pub(super) fn of(stat: &Stat) -> Seen {
-        Seen([
+impl FileState {
+    pub(super) fn of(stat: &Stat) -> FileState {
+        FileState([
             i128::from(stat.st_dev),
             i128::from(stat.st_ino),
             i128::from(stat.st_size),
@@ -41,9 +42,14 @@ impl FileToRead {
     /// Opens the file, if it is still the one that was found in the folder.
     pub(in super::super) fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = File::from(open(&self.path, flags, Mode::empty())?);
+        let file = open(&self.path, flags, Mode::empty()).map_err(|error| match error {
+            // The file is gone, or something else has taken its place.
+            Errno::NOENT | Errno::LOOP | Errno::NOTDIR => io::Error::other(changed_meanwhile(&self.path)),
+            other => other.into(),
+        });
+        let file = File::from(file?);
         let reader =
-            Watched { file, path: self.path.clone(), seen: self.seen, meter: Arc::clone(&self.meter) };
+            WatchedReader { file, path: self.path.clone(), seen: self.seen, meter: Arc::clone(&self.meter) };
         reader.check()?;
         Ok(Box::new(reader))
     }
@@ -51,28 +57,35 @@ impl FileToRead {
     pub(in super::super) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Whether this is the same file, unchanged.
+    pub(super) fn is_same(&self, other: &FileToRead) -> bool {
+        (&self.path, self.executable, self.seen) == (&other.path, other.executable, other.seen)
+    }
 }
 
-struct Watched {
+/// The message about a file or a folder that changed.
+pub(super) fn changed_meanwhile(path: &Path) -> String {
+    format!("{} changed while the folder was read; put the folder again", path.display())
+}
+
+struct WatchedReader {
     file: File,
     path: PathBuf,
-    seen: Seen,
+    seen: FileState,
     meter: Arc<Mutex<Meter>>,
 }
 
-impl Watched {
+impl WatchedReader {
     fn check(&self) -> io::Result<()> {
-        match Seen::of(&fstat(&self.file)?) == self.seen {
+        match FileState::of(&fstat(&self.file)?) == self.seen {
             true => Ok(()),
-            false => Err(io::Error::other(format!(
-                "{} changed while the folder was read; put the folder again",
-                self.path.display()
-            ))),
+            false => Err(io::Error::other(changed_meanwhile(&self.path))),
         }
     }
 }
 
-impl Read for Watched {
+impl Read for WatchedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.file.read(buffer)?;
         if len == 0 {

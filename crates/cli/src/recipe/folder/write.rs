@@ -1,4 +1,4 @@
-//! Writes a folder: beside its place first, so that it is there completely or not at all.
+//! Writes a folder. It is written beside its place and renamed, so that it appears completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -14,53 +14,53 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::super::backend::Backend;
-use super::super::interrupt::Cleaning;
+use super::super::interrupt::CleaningGuard;
 use super::super::progress::Meter;
 use super::plan::{Plan, PlannedFile};
 use crate::failure::Failure;
 
-/// What to do with a folder that is there already.
+/// The treatment of an existing folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Existing {
+pub(in super::super) enum ExistingFolder {
     Refuse,
     /// The whole folder is replaced.
     Replace,
 }
 
-/// The place of a folder that is to be written.
+/// The place of a folder to write.
 pub(in super::super) struct Output {
     path: PathBuf,
-    /// Something is there, which is replaced.
+    /// Whether something exists there, which is replaced.
     is_there: bool,
     beside: Beside,
 }
 
-/// The folder under way, or the one that was replaced. It is removed when this is dropped.
+/// The folder in progress, or the replaced one. It is removed on drop.
 struct Beside(PathBuf);
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        let _cleaning = Cleaning::begin();
-        // If it cannot be removed, its name says what it is.
+        let _cleaning = CleaningGuard::begin();
+        // If it cannot be removed, its name shows its purpose.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// How much was written.
+/// The counts of a written folder.
 pub(in super::super) struct WrittenFolder {
     pub files: usize,
-    /// With the folder itself.
+    /// Including the folder itself.
     pub folders: usize,
     pub links: usize,
     pub bytes: u64,
 }
 
-/// Files that are read at a time.
+/// The number of files that are read concurrently.
 const AT_ONCE: usize = 8;
 
 impl Output {
-    /// Makes room for a folder beside its place, if it may be written there.
-    pub(in super::super) fn to(path: &Path, existing: Existing) -> Result<Output, Failure> {
+    /// Creates a folder beside the final place, if the folder may be written there.
+    pub(in super::super) fn to(path: &Path, existing: ExistingFolder) -> Result<Output, Failure> {
         let path = std::path::absolute(path).map_err(|error| unwritten(path, &error))?;
         let Some(name) = path.file_name() else {
             return Err(Failure::of(format!("{}: name a folder to write", path.display())));
@@ -77,7 +77,7 @@ impl Output {
             Ok(_) => {
                 let is_empty =
                     fs::read_dir(&path).map_err(|error| unwritten(&path, &error))?.next().is_none();
-                if !is_empty && existing == Existing::Refuse {
+                if !is_empty && existing == ExistingFolder::Refuse {
                     return Err(Failure::of(format!(
                         "{} is there and not empty; name another folder, or replace all of it with --force",
                         path.display()
@@ -94,19 +94,20 @@ impl Output {
         Ok(Output { path, is_there, beside: Beside(beside) })
     }
 
-    /// Everything is written: it gets its name.
+    /// Renames the complete folder to its final place.
     fn finish(self) -> Result<(), Failure> {
         let failed = |error: io::Error| unwritten(&self.path, &error);
         let parent = self.path.parent().unwrap_or(Path::new("/"));
         sync(&self.beside.0).map_err(failed)?;
-        // What is there is exchanged in one step, and removed with this. A folder that appeared meanwhile stays.
+        // An existing folder is exchanged atomically, and removed afterwards. A folder that has appeared in the
+        // meantime stays.
         let flags = if self.is_there { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
         renameat_with(CWD, &self.beside.0, CWD, &self.path, flags).map_err(|error| failed(error.into()))?;
         File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)
     }
 }
 
-/// Writes all that is in a folder.
+/// Writes everything in a folder.
 pub(in super::super) async fn write(
     backend: &Backend,
     folder: Folder,
@@ -115,8 +116,8 @@ pub(in super::super) async fn write(
 ) -> Result<WrittenFolder, Failure> {
     let deadline = within.map(|within| SystemClock.now() + within);
     let plan = Plan::find(backend, folder).await?;
-    // All names were checked, so these paths are below the new folder; and there is no link in it until all files are
-    // written, so nothing is written through one.
+    // All names were checked, so these paths are below the new folder. Links are created after all files, so nothing is
+    // written through a link.
     let root = &output.beside.0;
     for path in &plan.folders {
         let path = root.join(path);
@@ -163,7 +164,7 @@ async fn file(
     Ok(())
 }
 
-/// Has everything that was written reach the disk.
+/// Makes everything that was written durable.
 #[cfg(target_os = "linux")]
 fn sync(folder: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(File::open(folder)?)?)

@@ -15,7 +15,7 @@ use crate::binary::scratch;
 
 /// What was acknowledged.
 #[derive(Clone, Default)]
-pub(super) struct Held {
+pub(super) struct HeldContent {
     /// What an address answers: a blob, or the value of a recipe.
     values: BTreeMap<Address, Vec<u8>>,
     pins: BTreeSet<Address>,
@@ -25,7 +25,7 @@ pub(super) struct Held {
 
 /// Something that was acknowledged and is not as it was.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Lost {
+pub(super) enum LostItem {
     /// Nothing is there.
     Value(Address),
     /// It is not pinned.
@@ -38,8 +38,8 @@ pub(super) enum Lost {
 
 /// What was found of what was acknowledged.
 #[derive(Default)]
-pub(super) struct Found {
-    pub(super) lost: BTreeSet<Lost>,
+pub(super) struct ReadReport {
+    pub(super) lost: BTreeSet<LostItem>,
     /// Bytes that are not what they should be: never.
     pub(super) wrong: Vec<String>,
     /// Calls that failed and said why.
@@ -49,10 +49,10 @@ pub(super) struct Found {
 /// A store at rest.
 pub(super) struct Fixture {
     pub(super) folder: PathBuf,
-    pub(super) held: Held,
+    pub(super) held: HeldContent,
     /// What was put after the index was written for the last time, and the first segment of the log that has it. The end
     /// of a log that was not closed may be cut by a crash, so it may be missing without a word.
-    pub(super) tail: Option<(Held, String)>,
+    pub(super) tail: Option<(HeldContent, String)>,
     /// Ends of records in the log.
     pub(super) boundaries: Vec<Boundary>,
 }
@@ -101,8 +101,8 @@ impl Fixture {
     pub(super) async fn new(rest: Rest, test: &str) -> Fixture {
         let folder = scratch(&format!("damage_{test}_{rest:?}"));
         fs::remove_dir_all(&folder).unwrap();
-        let (mut held, mut tail, mut boundaries) = (Held::default(), None, Vec::new());
-        let opened = Opened::of(&folder);
+        let (mut held, mut tail, mut boundaries) = (HeldContent::default(), None, Vec::new());
+        let opened = OpenStore::of(&folder);
         fill(&opened.executor, &mut held, 0..40, &mut || boundaries.push(end_of_log(&folder))).await;
         opened.close().await;
         if rest == Rest::Crashed {
@@ -110,7 +110,7 @@ impl Fixture {
             let _ = fs::remove_dir_all(&work);
             copy(&folder, &work);
             fs::remove_dir_all(&folder).unwrap();
-            let opened = Opened::of(&work);
+            let opened = OpenStore::of(&work);
             let last = listed(&work.join("log")).pop().expect("the log has segments");
             let mut after = held.clone();
             fill(&opened.executor, &mut after, 40..50, &mut || boundaries.push(end_of_log(&work))).await;
@@ -125,16 +125,16 @@ impl Fixture {
     }
 
     /// What may be missing without a word after damage to a file.
-    pub(super) fn may_be_a_crash(&self, file: &Path, lost: &Lost) -> bool {
+    pub(super) fn may_be_a_crash(&self, file: &Path, lost: &LostItem) -> bool {
         let Some((before, last)) = &self.tail else { return false };
         let is_behind = file.parent().is_some_and(|folder| folder.ends_with("log"))
             && file.file_name().unwrap().to_str().unwrap() > last.as_str();
         is_behind
             && match lost {
-                Lost::Value(address) => !before.values.contains_key(address),
-                Lost::Pin(address) => !before.pins.contains(address),
-                Lost::Unpin(address) => !before.unpinned.contains(address),
-                Lost::Name(name) => before.names.get(name) != self.held.names.get(name),
+                LostItem::Value(address) => !before.values.contains_key(address),
+                LostItem::Pin(address) => !before.pins.contains(address),
+                LostItem::Unpin(address) => !before.unpinned.contains(address),
+                LostItem::Name(name) => before.names.get(name) != self.held.names.get(name),
             }
     }
 }
@@ -142,7 +142,7 @@ impl Fixture {
 /// Puts blobs of these numbers, recipes over them, pins and names.
 async fn fill(
     executor: &Executor,
-    held: &mut Held,
+    held: &mut HeldContent,
     numbers: std::ops::Range<u64>,
     acknowledged: &mut impl FnMut(),
 ) {
@@ -203,19 +203,19 @@ async fn fill(
 }
 
 /// An open store, and what it tells.
-pub(super) struct Opened {
+pub(super) struct OpenStore {
     executor: Executor,
     events: Arc<Mutex<Vec<Event>>>,
 }
 
-impl Opened {
-    pub(super) fn of(folder: &Path) -> Opened {
+impl OpenStore {
+    pub(super) fn of(folder: &Path) -> OpenStore {
         let events = Arc::default();
         let store = Store::open(folder, small(&events)).unwrap();
         let engine = Engine::new(&anabranch_engine::Config::default()).unwrap();
         let executor =
             Executor::new(store, Functions::builtin(), engine, anabranch_recipe::Config::default());
-        Opened { executor, events }
+        OpenStore { executor, events }
     }
 
     /// The store may be damaged, so that closing it fails: it says so then.
@@ -224,14 +224,14 @@ impl Opened {
     }
 
     /// Reads everything that was acknowledged.
-    pub(super) async fn look(&self, held: &Held) -> Found {
-        let mut found = Found::default();
+    pub(super) async fn look(&self, held: &HeldContent) -> ReadReport {
+        let mut found = ReadReport::default();
         for (address, expected) in &held.values {
             let value = async { self.executor.get(address, &Get::default()).await?.bytes().await };
             match value.await {
                 Ok(value) if value == *expected => {}
                 Ok(value) => found.wrong.push(format!("{address}: {} bytes that are others", value.len())),
-                Err(Error::NotFound { .. }) => drop(found.lost.insert(Lost::Value(*address))),
+                Err(Error::NotFound { .. }) => drop(found.lost.insert(LostItem::Value(*address))),
                 Err(error) => found.errors.push(format!("{address}: {error}")),
             }
         }
@@ -239,15 +239,15 @@ impl Opened {
         match store.pins(None, 10_000).await {
             Ok(pins) => {
                 let pins: BTreeSet<Address> = pins.into_iter().collect();
-                found.lost.extend(held.pins.difference(&pins).copied().map(Lost::Pin));
-                found.lost.extend(pins.difference(&held.pins).copied().map(Lost::Unpin));
+                found.lost.extend(held.pins.difference(&pins).copied().map(LostItem::Pin));
+                found.lost.extend(pins.difference(&held.pins).copied().map(LostItem::Unpin));
             }
             Err(error) => found.errors.push(format!("pins: {error}")),
         }
         for (name, expected) in &held.names {
             match store.named(name).await {
                 Ok(Some(address)) if address == *expected => {}
-                Ok(_) => drop(found.lost.insert(Lost::Name(name.clone()))),
+                Ok(_) => drop(found.lost.insert(LostItem::Name(name.clone()))),
                 Err(error) => found.errors.push(format!("{name}: {error}")),
             }
         }

@@ -39,7 +39,7 @@ fn a_tree_that_breaks_while_it_is_read_heals() {
     let len = (64 << 20) + 100_000;
     let blob = blob(len);
     let name = put(&files, 1, &blob, 1 << 20);
-    let reading = Reading::open(&files, name, len as u64).unwrap();
+    let reading = BlobReader::open(&files, name, len as u64).unwrap();
     let places = Tree::of(len as u64);
     for span in [1, 0, 1] {
         flip(&*disk, &name.tree(), places.group_values(span).start, 1);
@@ -68,14 +68,14 @@ fn a_blob_of_another_length_is_corrupt_and_a_missing_one_missing() {
 fn a_blob_cut_short_while_it_is_read_is_corrupt() {
     let (disk, files) = memory();
     let name = put(&files, 1, &blob(LEN), LEN);
-    let reading = Reading::open(&files, name, LEN as u64).unwrap();
+    let reading = BlobReader::open(&files, name, LEN as u64).unwrap();
     disk.open(&name.data(), Open::Read).unwrap().set_len(1000).unwrap();
     assert!(is_corrupt(&reading.read(0..10)));
 }
 
 #[test]
 fn a_disk_that_takes_no_tree_is_read_all_the_same() {
-    let disk = Arc::new(Watched::default());
+    let disk = Arc::new(WatchedDisk::default());
     let files = Files::open(Arc::clone(&disk) as Arc<dyn Disk>).unwrap();
     let name = put(&files, 1, &blob(LEN), LEN);
     disk.remove(&name.tree()).unwrap();

@@ -1,4 +1,4 @@
-//! What is where, in which order it gets there, and what is left behind.
+//! The files on disk: their locations, the order in which they appear, and the files left behind.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,15 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::files::name;
 
-fn watched() -> (Arc<Watched>, Arc<Files>) {
-    let disk = Arc::new(Watched::default());
+fn watched() -> (Arc<WatchedDisk>, Arc<Files>) {
+    let disk = Arc::new(WatchedDisk::default());
     let files = Files::open(Arc::clone(&disk) as Arc<dyn Disk>).unwrap();
     disk.notes();
     (disk, files)
 }
 
-fn check_keep(disk: &Watched, files: &Arc<Files>, number: u64, durability: Durability, expect: &Expect) {
-    let mut writing = Writing::begin(files, number).unwrap();
+fn check_keep(disk: &WatchedDisk, files: &Arc<Files>, number: u64, durability: Durability, expect: &Expect) {
+    let mut writing = BlobWriter::begin(files, number).unwrap();
     writing.write(&blob(1_100_000)).unwrap();
     writing.hash().unwrap().keep(durability).unwrap();
     expect.assert_eq(&disk.notes());
@@ -88,10 +88,10 @@ fn durable_means_synced_before_and_after_the_rename() {
 #[test]
 fn a_write_that_is_dropped_leaves_nothing() {
     let (disk, files) = watched();
-    let mut writing = Writing::begin(&files, 1).unwrap();
+    let mut writing = BlobWriter::begin(&files, 1).unwrap();
     writing.write(&blob(2_000_000)).unwrap();
     drop(writing);
-    let mut writing = Writing::begin(&files, 2).unwrap();
+    let mut writing = BlobWriter::begin(&files, 2).unwrap();
     writing.write(&blob(70_000_000)).unwrap();
     drop(writing.hash().unwrap());
     assert!(disk.list(Path::new("incoming")).unwrap().is_empty());
@@ -110,7 +110,7 @@ fn a_write_that_fails_leaves_nothing() {
         "sync folder",
     ] {
         let (disk, files) = watched();
-        let mut writing = Writing::begin(&files, 1).unwrap();
+        let mut writing = BlobWriter::begin(&files, 1).unwrap();
         disk.refuse(Some(refused));
         let kept = writing.write(&blob(1_100_000)).and_then(|()| writing.hash()?.keep(Durability::Now));
         assert!(matches!(kept, Err(Error::Disk(_))), "{refused}: {kept:?}");
@@ -123,8 +123,8 @@ fn a_write_that_fails_leaves_nothing() {
 #[test]
 fn the_same_number_is_refused_while_it_is_in_use() {
     let (_, files) = memory();
-    let _writing = Writing::begin(&files, 1).unwrap();
-    assert!(matches!(Writing::begin(&files, 1), Err(Error::Disk(_))));
+    let _writing = BlobWriter::begin(&files, 1).unwrap();
+    assert!(matches!(BlobWriter::begin(&files, 1), Err(Error::Disk(_))));
 }
 
 #[test]

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Durability, Error, Files, Name, PIECE_LEN, Reading, WHOLE_LEN, Writing};
+use super::{BlobReader, BlobWriter, Durability, Error, Files, Name, PIECE_LEN, WHOLE_LEN};
 use crate::tree::Tree;
 use crate::{Address, Disk, File, Folder, Memory, Open, Wait};
-use watched::Watched;
+use watched::WatchedDisk;
 
 /// Bytes of which no two pieces are the same.
 fn blob(len: usize) -> Vec<u8> {
@@ -31,7 +31,7 @@ fn memory() -> (Arc<Memory>, Arc<Files>) {
 
 /// Writes a blob in pieces of some size.
 fn put(files: &Arc<Files>, number: u64, blob: &[u8], size: usize) -> Name {
-    let mut writing = Writing::begin(files, number).unwrap();
+    let mut writing = BlobWriter::begin(files, number).unwrap();
     blob.chunks(size).for_each(|piece| writing.write(piece).unwrap());
     let written = writing.hash().unwrap();
     assert_eq!((written.name, written.len), (Name { address: Address::of(blob), number }, blob.len() as u64));
@@ -41,10 +41,10 @@ fn put(files: &Arc<Files>, number: u64, blob: &[u8], size: usize) -> Name {
 }
 
 fn read(files: &Arc<Files>, name: Name, len: usize, range: Range<u64>) -> Result<Vec<u8>, Error> {
-    Ok(Reading::open(files, name, len as u64)?.read(range)?.to_vec())
+    Ok(BlobReader::open(files, name, len as u64)?.read(range)?.to_vec())
 }
 
-/// What the file of this path holds.
+/// The content of the file at this path.
 fn bytes(disk: &dyn Disk, path: &Path) -> Option<Vec<u8>> {
     let file = disk.open(path, Open::Read).ok()?;
     let mut bytes = vec![0; file.len().unwrap() as usize];
@@ -87,7 +87,7 @@ fn buffers_are_used_again() {
     let (_, files) = memory();
     let blob = blob(3 << 20);
     let name = put(&files, 1, &blob, blob.len());
-    let reading = Reading::open(&files, name, blob.len() as u64).unwrap();
+    let reading = BlobReader::open(&files, name, blob.len() as u64).unwrap();
     let first = reading.read(0..100).unwrap();
     let place = first.as_ptr();
     assert_eq!(place.align_offset(64), 0);
@@ -102,7 +102,7 @@ fn a_real_folder_works_alike() {
     let disk: Arc<dyn Disk> = Arc::new(Folder::new(&root).unwrap());
     let files = Files::open(Arc::clone(&disk)).unwrap();
     check_round_trip(&*disk, &files, 1, 3_000_000, 100_000);
-    let mut writing = Writing::begin(&files, 2).unwrap();
+    let mut writing = BlobWriter::begin(&files, 2).unwrap();
     writing.write(&blob(2_000_000)).unwrap();
     let written = writing.hash().unwrap();
     let name = written.name;

@@ -6,8 +6,8 @@ use super::*;
 use crate::files::{Sink, Stream};
 use crate::io::Pool;
 
-fn watched() -> (Arc<Watched>, Arc<Files>, Arc<Pool>) {
-    let disk = Arc::new(Watched::default());
+fn watched() -> (Arc<WatchedDisk>, Arc<Files>, Arc<Pool>) {
+    let disk = Arc::new(WatchedDisk::default());
     let files = Files::open(Arc::clone(&disk) as Arc<dyn Disk>).unwrap();
     (disk, files, Arc::new(Pool::new(2)))
 }

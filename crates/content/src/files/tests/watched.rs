@@ -9,7 +9,7 @@ use crate::Entry;
 
 /// Notes of all calls that change something.
 #[derive(Debug, Default)]
-pub(super) struct Watched {
+pub(super) struct WatchedDisk {
     memory: Memory,
     notes: Arc<Notes>,
 }
@@ -27,7 +27,7 @@ struct WatchedFile {
     notes: Arc<Notes>,
 }
 
-impl Watched {
+impl WatchedDisk {
     /// From now on, calls fail whose note begins with these words.
     pub(super) fn refuse(&self, call: Option<&'static str>) {
         *self.notes.refused.lock().unwrap() = call;
@@ -58,7 +58,7 @@ fn shortened(part: &str) -> String {
     }
 }
 
-impl Disk for Watched {
+impl Disk for WatchedDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         if how == Open::Create {
             self.notes.note("make", path)?;

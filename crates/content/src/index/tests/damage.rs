@@ -1,4 +1,4 @@
-//! Whatever happens to the bytes of a file: the right answer or an error, never a wrong or missing one.
+//! Any damage to the bytes of a file leads to the right answer or an error, never to a wrong or missing answer.
 
 use std::sync::Arc;
 

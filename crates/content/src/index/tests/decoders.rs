@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use super::{key, value};
 use crate::index::block::Builder;
 use crate::index::footer::Footer;
-use crate::index::manifest::{Listed, Manifest};
+use crate::index::manifest::{ListedRun, Manifest};
 use crate::index::span::Span;
 use crate::index::top::Top;
-use crate::index::{Covered, fuzz};
+use crate::index::{LogCoverage, fuzz};
 
 /// Changes of single bytes, and where to cut off.
 fn mutations() -> impl Strategy<Value = (Vec<(usize, u8)>, usize)> {
@@ -56,8 +56,8 @@ fn a_footer() -> Vec<u8> {
 }
 
 fn a_manifest() -> Vec<u8> {
-    let listed = |number| Listed { number, level: 2, bytes: 1 << 40, entries: 99, footer_crc: 7 };
-    let covered = Covered { position: (3, 1 << 33), note: b"a note".to_vec() };
+    let listed = |number| ListedRun { number, level: 2, bytes: 1 << 40, entries: 99, footer_crc: 7 };
+    let covered = LogCoverage { position: (3, 1 << 33), note: b"a note".to_vec() };
     Manifest { covered, runs: vec![listed(9), listed(4)] }.encode()
 }
 

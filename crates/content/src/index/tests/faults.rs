@@ -20,7 +20,7 @@ fn change(round: usize) -> (Key, Option<Box<[u8]>>) {
     (key(number), (!round.is_multiple_of(5)).then(|| value(round, 3 * round % 200)))
 }
 
-/// What the index should say after so many rounds.
+/// The expected content of the index after this many rounds.
 fn model(rounds: usize) -> Model {
     let mut model = Model::new();
     for (key, value) in (0..rounds).map(change) {
@@ -41,7 +41,7 @@ fn fill(index: &Index) -> Result<(), Error> {
     index.flush(|| vec![ROUNDS as u8])
 }
 
-/// How many calls a history without faults makes.
+/// The number of calls that a history without faults makes.
 fn calls() -> usize {
     let disk = Arc::new(Shaky::new(Faults { from: 0, count: 0 }));
     fill(&open(&disk, SMALL).unwrap().0).unwrap();

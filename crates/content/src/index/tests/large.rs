@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{FOLDER, Model, SMALL, check_scan, key, open, value};
 use crate::index::filter::Filter;
-use crate::index::{Covered, Index, Key, Settings};
+use crate::index::{Index, Key, LogCoverage, Settings};
 use crate::{Address, Disk, Memory, Wait};
 
 const MIDDLE: Settings = Settings { recent_bytes: 256 << 10, fan_in: 3, frozen_most: 4 };
@@ -87,7 +87,7 @@ fn a_flush_is_of_all_that_was_applied() {
         index.flush(|| vec![number as u8]).unwrap();
         index.flush(|| panic!("there is nothing to note")).unwrap();
         let (index, covered) = open(&disk, MIDDLE).unwrap();
-        assert_eq!(covered, Some(Covered { position: (0, position), note: vec![number as u8] }));
+        assert_eq!(covered, Some(LogCoverage { position: (0, position), note: vec![number as u8] }));
         assert_eq!(index.get(&key(number), Wait::Yes).unwrap(), Some(value(number, 1)));
     }
     index.apply([], (7, 8), Vec::new);

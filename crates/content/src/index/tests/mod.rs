@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Covered, Error, Index, Key, Settings};
+use super::{Error, Index, Key, LogCoverage, Settings};
 use crate::{Address, Disk, Wait};
 
 type Model = BTreeMap<Key, Box<[u8]>>;
@@ -22,7 +22,7 @@ const FOLDER: &str = "index";
 /// So small that a few entries make many runs and merges.
 const SMALL: Settings = Settings { recent_bytes: 1 << 10, fan_in: 2, frozen_most: 4 };
 
-fn open(disk: &Arc<impl Disk>, settings: Settings) -> Result<(Index, Option<Covered>), Error> {
+fn open(disk: &Arc<impl Disk>, settings: Settings) -> Result<(Index, Option<LogCoverage>), Error> {
     Index::open(Arc::clone(disk) as Arc<dyn Disk>, Path::new(FOLDER), settings)
 }
 

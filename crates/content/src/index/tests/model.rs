@@ -49,7 +49,7 @@ proptest! {
     }
 }
 
-/// What the index should say, now and at every position it was at.
+/// The expected content of the index, now and at every earlier position.
 struct History {
     models: Vec<Model>,
     index: Index,

@@ -8,21 +8,21 @@ use std::sync::{Arc, Mutex};
 
 use crate::{Disk, Entry, File, Memory, Open, Wait};
 
-/// Which calls fail: so many, from this one on.
+/// The calls that fail: `count` of them, starting with number `from`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     pub(super) from: usize,
     pub(super) count: usize,
 }
 
-/// What is left by a crash.
+/// The data that survives a crash.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Crash {
-    /// All that was done, as if the system had had the time.
+    /// All changes, synced or not.
     All,
-    /// Names as they are, but in the files only what was synced.
+    /// All names, but only the synced bytes of each file.
     Names,
-    /// Only what was synced.
+    /// Only the synced names and bytes.
     Synced,
 }
 
@@ -58,12 +58,12 @@ impl Shaky {
         Shaky { faults, calls: Arc::default(), names: Mutex::default() }
     }
 
-    /// How many calls there were.
+    /// The number of calls so far.
     pub(super) fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// What is there after a crash.
+    /// The disk after a crash.
     pub(super) fn after(&self, crash: Crash) -> Arc<Memory> {
         let memory = Memory::new();
         let names = self.names.lock().unwrap();

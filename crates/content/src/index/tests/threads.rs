@@ -10,7 +10,7 @@ use crate::{Memory, Wait};
 const READS: usize = 300;
 const BATCH: usize = 24;
 
-/// What the threads tell each other: the last batch that was applied, and how often the reader read.
+/// The state that the threads share: the last batch that was applied, and the number of reads.
 #[derive(Default)]
 struct Progress {
     written: AtomicUsize,

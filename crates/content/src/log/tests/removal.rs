@@ -10,14 +10,14 @@ use crate::{Disk, Entry, File, Memory, Open, Wait};
 
 /// A disk that runs a closure in the middle of one call: after a file is opened, before one is removed or renamed.
 #[derive(Default)]
-struct Interrupted {
+struct InterruptedDisk {
     memory: Memory,
     meanwhile: Mutex<Option<(&'static str, Meanwhile)>>,
 }
 
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
-impl Interrupted {
+impl InterruptedDisk {
     fn interrupt(&self, call: &str) {
         let run = self.meanwhile.lock().unwrap().take_if(|(at, _)| *at == call);
         if let Some((_, run)) = run {
@@ -26,13 +26,13 @@ impl Interrupted {
     }
 }
 
-impl fmt::Debug for Interrupted {
+impl fmt::Debug for InterruptedDisk {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.memory.fmt(out)
     }
 }
 
-impl Disk for Interrupted {
+impl Disk for InterruptedDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         let file = self.memory.open(path, how);
         self.interrupt("open");
@@ -64,7 +64,7 @@ impl Disk for Interrupted {
 
 /// Runs `first` with `second` in the middle of its call `at`; afterwards no file of the segment may be open.
 fn check(at: &'static str, first: fn(&Segments), second: fn(&Segments)) {
-    let disk = Arc::new(Interrupted::default());
+    let disk = Arc::new(InterruptedDisk::default());
     let new = || Segments::new(Arc::clone(&disk) as Arc<dyn Disk>, SALT).unwrap();
     new().create(1).unwrap();
     // A second one has not opened the segment yet.

@@ -177,6 +177,21 @@ async fn half_an_archive_is_listed_as_what_came_in() {
     assert_eq!(store.named("second").await.unwrap(), None);
 }
 
+/// L9: the last record says how many came before it, and nothing behind it is read.
+#[tokio::test]
+async fn an_archive_ends_with_the_number_of_its_records() {
+    let archive = whole().await;
+    let end = records(&archive).into_iter().next_back().unwrap();
+    let digit = end.body.start + archive[end.body.clone()].iter().position(u8::is_ascii_digit).unwrap();
+    let mut lies = archive.clone();
+    lies[digit] += 1;
+    let refused = refused(lies).await;
+    assert!(refused.contains("an end that does not count the records before it"), "{refused}");
+    let longer = [&archive[..], b"and more"].concat();
+    let imported = store().import(Cursor::new(longer), Import::default()).await.unwrap();
+    assert_eq!(imported.bytes, archive.len() as u64);
+}
+
 /// An import that is dropped leaves a tombstone that says why its memos are gone.
 #[tokio::test]
 async fn dropped_memos_were_invalidated() {

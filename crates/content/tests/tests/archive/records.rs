@@ -21,7 +21,7 @@ pub(crate) const NAME: u8 = 8;
 
 /// A record of an archive.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct ArchiveRecord {
     pub(crate) kind: u8,
     /// Where its header begins.
     start: usize,
@@ -29,13 +29,13 @@ pub(crate) struct Found {
 }
 
 /// The records of an archive, as far as their lengths lead from one to the next.
-pub(crate) fn records(archive: &[u8]) -> Vec<Found> {
+pub(crate) fn records(archive: &[u8]) -> Vec<ArchiveRecord> {
     let (mut found, mut start) = (Vec::new(), FRONT.len());
     while let Some(header) = archive.get(start..start.saturating_add(HEADER)) {
         let len = u32::from_le_bytes(header[4..8].try_into().expect("four bytes")) as usize;
         let (kind, body) = (header[1], start + HEADER..start + HEADER + len);
         let Some(bytes) = archive.get(body.clone()) else { break };
-        found.push(Found { kind, start, body: body.clone() });
+        found.push(ArchiveRecord { kind, start, body: body.clone() });
         start = match (kind, bytes.get(40..48)) {
             (NAME, _) if bytes.ends_with(&[0; 4]) => break,
             // A file's bytes are behind its record.
@@ -51,7 +51,7 @@ pub(crate) fn records(archive: &[u8]) -> Vec<Found> {
 
 /// Makes the checksums right, whatever the records say.
 pub(crate) fn seal(archive: &mut [u8]) {
-    for Found { start, body, .. } in records(archive) {
+    for ArchiveRecord { start, body, .. } in records(archive) {
         let crc = crc32fast::hash(&archive[body]);
         archive[start + 16..start + 20].copy_from_slice(&crc.to_le_bytes());
         let crc = crc32fast::hash(&archive[start..start + 20]);
@@ -76,7 +76,7 @@ pub(crate) async fn check(store: &Store, archive: &[u8], trust_memos: bool) {
         let known = store.status(&address).await.expect("a status");
         assert!(known.blob.is_some() || known.derivation || known.memo.is_some(), "{name} leads to nothing");
     }
-    for Found { kind, body, .. } in records(archive) {
+    for ArchiveRecord { kind, body, .. } in records(archive) {
         let Some(address) = archive[body].first_chunk().map(|bytes| Address::from_bytes(*bytes)) else {
             continue;
         };

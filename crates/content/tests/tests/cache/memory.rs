@@ -1,6 +1,6 @@
 //! The memory that a cache takes is the memory that it says it takes.
 
-use anabranch_content::{Address, Admission, Cache, CacheSettings, Verified};
+use anabranch_content::{Address, Admission, Cache, CacheSettings, VerifiedBytes};
 use bytes::Bytes;
 
 use super::address;
@@ -12,11 +12,11 @@ const BOUND: u64 = 8 << 20;
 const BUFFER: usize = 8 << 10;
 
 /// A value in the middle of a buffer.
-fn received(number: u64, length: usize) -> Verified {
+fn received(number: u64, length: usize) -> VerifiedBytes {
     let mut buffer = vec![0; BUFFER.max(length + 64)];
     buffer[32..40].copy_from_slice(&number.to_le_bytes());
     let bytes = Bytes::from(buffer).slice(32..32 + length);
-    Verified::check(Address::of(&bytes), bytes).unwrap()
+    VerifiedBytes::check(Address::of(&bytes), bytes).unwrap()
 }
 
 /// Fills a cache, uses each value, and compares what it holds with what it says whenever there are 2% more values.

@@ -31,19 +31,19 @@ fn size(number: u64) -> u64 {
 struct Naive {
     bound: u64,
     age: f64,
-    held: Vec<Held>,
+    held: Vec<NaiveValue>,
     pins: BTreeMap<u64, u64>,
     stats: CacheStats,
 }
 
-struct Held {
+struct NaiveValue {
     number: u64,
     worth: u64,
     uses: u64,
     age: f64,
 }
 
-impl Held {
+impl NaiveValue {
     fn priority(&self) -> f64 {
         let density = self.worth as f64 / size(self.number) as f64;
         (self.age + density * self.uses.min(16) as f64).max(self.age.next_up())
@@ -71,7 +71,7 @@ impl Naive {
             self.stats.refused_all_pinned += 1;
             return Admission::Refused(Refusal::AllPinned);
         }
-        let mut newcomer = Held { number, worth, uses: 1, age: self.age };
+        let mut newcomer = NaiveValue { number, worth, uses: 1, age: self.age };
         let leaving = self.leaving(size(number));
         let outranked = leaving.iter().any(|held| held.priority() > newcomer.priority());
         if outranked && !self.pins.contains_key(&number) {
@@ -91,12 +91,12 @@ impl Naive {
     }
 
     /// The lowest that make room together; values are held in the order of their arrival.
-    fn leaving(&self, size_needed: u64) -> Vec<&Held> {
-        let mut loose: Vec<&Held> =
+    fn leaving(&self, size_needed: u64) -> Vec<&NaiveValue> {
+        let mut loose: Vec<&NaiveValue> =
             self.held.iter().filter(|held| !self.pins.contains_key(&held.number)).collect();
         loose.sort_by(|one, other| one.priority().total_cmp(&other.priority()));
         let mut taken = self.taken(|_| true);
-        let fits = |held: &&&Held| {
+        let fits = |held: &&&NaiveValue| {
             let excess = taken + size_needed > self.bound;
             taken -= size(held.number);
             excess
@@ -104,7 +104,7 @@ impl Naive {
         loose.iter().take_while(fits).copied().collect()
     }
 
-    fn taken(&self, which: impl Fn(&Held) -> bool) -> u64 {
+    fn taken(&self, which: impl Fn(&NaiveValue) -> bool) -> u64 {
         self.held.iter().filter(|held| which(held)).map(|held| size(held.number)).sum()
     }
 

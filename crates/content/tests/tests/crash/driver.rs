@@ -10,7 +10,7 @@ use anabranch_content::{
 use anabranch_testkit::{Crash, CrashDisk};
 use bytes::Bytes;
 
-use super::model::{Fact, History, Lasts, Memoed, Model, Seen};
+use super::model::{Fact, History, Lasts, MemoOutput, Model, StoreContents};
 use super::world::{
     CONTEXT, DERIVATIONS, LENS, NAMES, PACKED, Thing, bytes, described, inputs, output, things,
 };
@@ -324,7 +324,7 @@ impl Driver {
     }
 
     /// A store that was not closed in order has no other files than its blobs' once it is opened.
-    fn tidy(&self, seen: &Seen) {
+    fn tidy(&self, seen: &StoreContents) {
         if !self.store().opened().clean {
             let large = seen.blobs.iter().zip(LENS).filter(|(class, len)| class.is_some() && *len > PACKED);
             let files = self.disk.files().into_iter().filter(|(path, _)| path.starts_with("files"));
@@ -333,11 +333,11 @@ impl Driver {
     }
 
     /// Looks at everything. No bytes are wrong.
-    pub(crate) async fn look(&self) -> Result<Seen, Error> {
+    pub(crate) async fn look(&self) -> Result<StoreContents, Error> {
         let store = self.store();
         // An answer says that what was derived before is written, or failed.
         let _ = store.invalidate(&[]).await;
-        let mut seen = Seen::default();
+        let mut seen = StoreContents::default();
         for blob in 0..LENS.len() {
             seen.blobs.push(self.look_at_blob(blob, &mut seen.damaged).await?);
         }
@@ -383,7 +383,7 @@ impl Driver {
         Ok(standing.blob.map(|(_, class)| class))
     }
 
-    async fn look_at_memo(&self, derivation: usize) -> Result<Memoed, Error> {
+    async fn look_at_memo(&self, derivation: usize) -> Result<MemoOutput, Error> {
         let address = Thing::Derivation(derivation).address();
         let Some(memo) = self.store().recall(&address).await? else { return Ok(None) };
         let variants = [output(derivation, 0), output(derivation, 1)];
@@ -394,7 +394,7 @@ impl Driver {
     }
 
     /// Counts are right in a store that was just opened.
-    fn counts(&self, seen: &Seen) {
+    fn counts(&self, seen: &StoreContents) {
         let stats = self.store().stats();
         let count = |there: &mut dyn Iterator<Item = bool>| there.filter(|there| *there).count() as u64;
         assert_eq!(stats.blobs, count(&mut seen.blobs.iter().map(Option::is_some)), "{seen:?}");

@@ -63,7 +63,7 @@ impl<T: Clone + Ord> Fact<T> {
 }
 
 /// The blob that a derivation came to.
-pub(crate) type Memoed = Option<usize>;
+pub(crate) type MemoOutput = Option<usize>;
 /// Times and what was named.
 pub(crate) type History = Vec<(u64, Option<Thing>)>;
 
@@ -71,7 +71,7 @@ pub(crate) type History = Vec<(u64, Option<Thing>)>;
 pub(crate) struct Model {
     pub(crate) blobs: Vec<Fact<Option<Class>>>,
     pub(crate) derivations: Vec<Fact<bool>>,
-    pub(crate) memos: Vec<Fact<Memoed>>,
+    pub(crate) memos: Vec<Fact<MemoOutput>>,
     /// In the order of [`things`].
     pub(crate) pins: Vec<Fact<bool>>,
     pub(crate) names: Vec<Fact<History>>,
@@ -82,10 +82,10 @@ pub(crate) struct Model {
 
 /// What a store was found to have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct StoreContents {
     pub(crate) blobs: Vec<Option<Class>>,
     pub(crate) derivations: Vec<bool>,
-    pub(crate) memos: Vec<Memoed>,
+    pub(crate) memos: Vec<MemoOutput>,
     pub(crate) pins: Vec<bool>,
     pub(crate) names: Vec<History>,
     /// Blobs whose bytes were not there any more, and that are missing now.
@@ -96,15 +96,15 @@ pub(crate) struct Seen {
 
 /// What collection must leave.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldThings {
     pub(crate) blobs: BTreeSet<usize>,
     pub(crate) derivations: BTreeSet<usize>,
     pub(crate) memos: BTreeSet<usize>,
 }
 
-impl Seen {
+impl StoreContents {
     /// What is left of it when some of its blobs and derivations are damaged.
-    pub(crate) fn without(&self, blobs: &BTreeSet<usize>, derivations: &BTreeSet<usize>) -> Seen {
+    pub(crate) fn without(&self, blobs: &BTreeSet<usize>, derivations: &BTreeSet<usize>) -> StoreContents {
         let mut left = self.clone();
         blobs.iter().for_each(|blob| left.blobs[*blob] = None);
         derivations.iter().for_each(|derivation| left.derivations[*derivation] = false);
@@ -136,7 +136,7 @@ impl Model {
     }
 
     /// Is it one of the things that may be after a crash?
-    pub(crate) fn check(&self, seen: &Seen, crash: Crash) {
+    pub(crate) fn check(&self, seen: &StoreContents, crash: Crash) {
         for (number, (fact, value)) in self.blobs.iter().zip(&seen.blobs).enumerate() {
             let may = fact.after(crash);
             assert!(may.contains(value), "blob {number} is {value:?}, not one of {may:?}");
@@ -211,7 +211,7 @@ impl Model {
     }
 
     /// From here on, this is how it is. What was read from the log when a store was opened is durable.
-    pub(crate) fn settle(&mut self, seen: &Seen) {
+    pub(crate) fn settle(&mut self, seen: &StoreContents) {
         self.unread.clear();
         settle(&mut self.blobs, &seen.blobs);
         for (fact, len) in self.blobs.iter_mut().zip(LENS) {
@@ -227,7 +227,7 @@ impl Model {
     }
 
     /// A collection was answered, after which this was seen: nothing that is held is gone, and nothing else came.
-    pub(crate) fn collected(&mut self, seen: &Seen) {
+    pub(crate) fn collected(&mut self, seen: &StoreContents) {
         let held = self.held();
         left("blob", &mut self.blobs, &seen.blobs, &held.blobs, &None);
         left("derivation", &mut self.derivations, &seen.derivations, &held.derivations, &false);
@@ -243,14 +243,14 @@ impl Model {
     }
 
     /// What is held for sure: by pins, names and leases, as far as it is sure what those lead to.
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> HeldThings {
         let pinned = things().zip(&self.pins).filter(|(_, pin)| pin.sure() == Some(&true));
         let mut stack: Vec<(Thing, bool)> = pinned.map(|(thing, _)| (thing, true)).collect();
         for history in self.names.iter().filter_map(Fact::sure) {
             stack.extend(history.iter().filter_map(|(_, thing)| Some(((*thing)?, true))));
         }
         stack.extend(self.leased.iter().map(|thing| (*thing, true)));
-        let mut held = Held::default();
+        let mut held = HeldThings::default();
         let mut done = BTreeSet::new();
         while let Some((thing, value)) = stack.pop() {
             if !done.insert((thing, value)) {
@@ -264,7 +264,7 @@ impl Model {
         held
     }
 
-    fn hold(&self, number: usize, value: bool, held: &mut Held, stack: &mut Vec<(Thing, bool)>) {
+    fn hold(&self, number: usize, value: bool, held: &mut HeldThings, stack: &mut Vec<(Thing, bool)>) {
         let described = self.derivations[number].sure();
         if described == Some(&true) {
             held.derivations.insert(number);

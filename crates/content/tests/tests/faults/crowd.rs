@@ -10,7 +10,7 @@ use anabranch_testkit::{Crash, CrashDisk};
 use bytes::Bytes;
 use futures_util::future::join_all;
 
-use super::hooked::{Call, Hooked};
+use super::hooked::{Call, HookedDisk};
 use super::{open, small};
 use crate::crash::times;
 use crate::crash::world::{PACKED, random};
@@ -169,7 +169,7 @@ async fn what_is_held_while_the_store_is_collected_keeps_what_it_needs() {
         let (disk, hand, late) =
             (CrashDisk::new(look), Hand::default(), Arc::new(Late { turn: look, ..Late::default() }));
         let other = Arc::clone(&late);
-        let hooked = Hooked::new(&disk, move |call, path| {
+        let hooked = HookedDisk::new(&disk, move |call, path| {
             other.beside(call, path);
             Ok(())
         });

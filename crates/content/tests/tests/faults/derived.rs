@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use anabranch_content::{Address, Config, Error, Event, Store};
 use anabranch_testkit::CrashDisk;
 
-use super::hooked::{Call, Hooked};
+use super::hooked::{Call, HookedDisk};
 use crate::derived::{derivation, derive, settle, value};
 
 /// A store whose log refuses calls of one kind while the flag is up, and the failures it told.
 fn open(refused: Call) -> (Store, Arc<AtomicBool>, Arc<Mutex<Vec<&'static str>>>) {
     let flag = Arc::new(AtomicBool::new(false));
     let up = Arc::clone(&flag);
-    let disk = Hooked::new(&CrashDisk::new(1), move |call, path| {
+    let disk = HookedDisk::new(&CrashDisk::new(1), move |call, path| {
         match call == refused && path.starts_with("log") && up.load(Ordering::Relaxed) {
             true => Err(io::ErrorKind::StorageFull.into()),
             false => Ok(()),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anabranch_content::{Class, Collect, Config, Error, Store};
 use anabranch_testkit::{Crash, CrashDisk};
 
-use super::hooked::{Call, Hooked};
+use super::hooked::{Call, HookedDisk};
 use super::{open, small};
 use crate::crash::boundaries::WORK;
 use crate::crash::driver::{Driver, Op};
@@ -85,7 +85,7 @@ async fn an_index_that_cannot_be_written_stops_the_log_until_there_is_room() {
     let (disk, hand) = (CrashDisk::new(1), Hand::default());
     let full = Arc::new(AtomicBool::new(true));
     let hook = Arc::clone(&full);
-    let hooked = Hooked::new(&disk, move |call, path| {
+    let hooked = HookedDisk::new(&disk, move |call, path| {
         let refused = call == Call::Write && path.starts_with("index") && hook.load(Ordering::Relaxed);
         if refused { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
     });

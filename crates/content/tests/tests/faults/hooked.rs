@@ -22,27 +22,27 @@ pub(crate) enum Call {
 type Hook = dyn Fn(Call, &Path) -> io::Result<()> + Send + Sync;
 
 #[derive(Clone)]
-pub(crate) struct Hooked {
+pub(crate) struct HookedDisk {
     disk: CrashDisk,
     hook: Arc<Hook>,
 }
 
-impl Hooked {
+impl HookedDisk {
     pub(crate) fn new(
         disk: &CrashDisk,
         hook: impl Fn(Call, &Path) -> io::Result<()> + Send + Sync + 'static,
-    ) -> Hooked {
-        Hooked { disk: disk.clone(), hook: Arc::new(hook) }
+    ) -> HookedDisk {
+        HookedDisk { disk: disk.clone(), hook: Arc::new(hook) }
     }
 }
 
-impl fmt::Debug for Hooked {
+impl fmt::Debug for HookedDisk {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Hooked({:?})", self.disk)
     }
 }
 
-impl Disk for Hooked {
+impl Disk for HookedDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         (self.hook)(Call::Other, path)?;
         let file = self.disk.open(path, how)?;

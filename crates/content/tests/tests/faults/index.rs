@@ -10,7 +10,7 @@ use std::time::Duration;
 use anabranch_content::{Address, Class, Config, Error, Event, Scrub, Stats, Store};
 use anabranch_testkit::{Crash, CrashDisk, Rng};
 
-use super::hooked::{Call, Hooked};
+use super::hooked::{Call, HookedDisk};
 use super::{open, small};
 use crate::crash::driver::Driver;
 use crate::crash::generations::any_op;
@@ -27,7 +27,7 @@ async fn work_with_failing_reads(seed: u64) {
     for _ in 0..4 {
         let percent = *rng.choose(&[1, 5, 30]);
         let (hook, luck) = (Arc::clone(&armed), Mutex::new(luck.lock().unwrap().clone()));
-        let hooked = Hooked::new(&driver.disk, move |call, path| {
+        let hooked = HookedDisk::new(&driver.disk, move |call, path| {
             let fails = call == Call::Read
                 && path.starts_with("index")
                 && hook.load(Ordering::Relaxed)
@@ -137,7 +137,7 @@ async fn a_damaged_index_is_rebuilt_when_the_store_is_opened_if_not_before() {
     // The log cannot be read while the index is to be rebuilt.
     let (armed, inner) = (Arc::new(AtomicBool::new(false)), disk.clone());
     let hook = Arc::clone(&armed);
-    let hooked = Hooked::new(&inner, move |call, path| {
+    let hooked = HookedDisk::new(&inner, move |call, path| {
         let fails = call == Call::Read
             && path.starts_with("log")
             && hook.load(Ordering::Relaxed)
@@ -219,7 +219,7 @@ async fn the_index_on_disk_never_knows_more_than_the_log_on_disk() {
     let config = Config { segment_bytes: 1 << 20, recent_bytes: 2200, ..small(&hand) };
     let busy = Arc::new(Busy::new(&disk));
     let other = Arc::clone(&busy);
-    let hooked = Hooked::new(&disk, move |call, path| {
+    let hooked = HookedDisk::new(&disk, move |call, path| {
         other.beside(call, path);
         Ok(())
     });

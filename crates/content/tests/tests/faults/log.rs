@@ -7,7 +7,7 @@ use std::time::Duration;
 use anabranch_content::{Address, Class, Collect, Config, Context, Cost, Error, NewMemo, Scope, Store};
 use anabranch_testkit::{Crash, CrashDisk};
 
-use super::hooked::{Call, Hooked};
+use super::hooked::{Call, HookedDisk};
 use super::{open, small};
 use crate::crash::world::random;
 use crate::kit::{description, put_derivation};
@@ -140,7 +140,7 @@ async fn a_segment_that_the_index_covers_is_left_as_it_is() {
     let (disk, hand) = (CrashDisk::new(1), Hand::default());
     let blind = Arc::new(AtomicBool::new(false));
     let hook = Arc::clone(&blind);
-    let hooked = Hooked::new(&disk, move |call, path| {
+    let hooked = HookedDisk::new(&disk, move |call, path| {
         let refused = call == Call::Read && path.starts_with("log") && hook.load(Ordering::Relaxed);
         if refused { Err(std::io::Error::other("this read failed")) } else { Ok(()) }
     });

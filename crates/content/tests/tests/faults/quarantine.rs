@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use anabranch_content::{
-    Address, Class, Config, Context, Cost, Error, Event, NewMemo, RemovalReason, Scrub, Scrubbed, Store,
+    Address, Class, Config, Context, Cost, Error, Event, NewMemo, RemovalReason, Scrub, ScrubReport, Store,
 };
 use anabranch_testkit::{Crash, CrashDisk};
 
@@ -127,7 +127,7 @@ async fn a_whole_record_in_the_place_of_another_is_noticed() {
     }
 }
 
-async fn scrub(disk: &CrashDisk, config: &Config) -> (Scrubbed, Store) {
+async fn scrub(disk: &CrashDisk, config: &Config) -> (ScrubReport, Store) {
     let store = open(disk, config);
     let scrubbed = store.scrub(FULL_SPEED).await.unwrap();
     (scrubbed, store)

@@ -14,10 +14,10 @@ fn made(derivation: Address, value: &Bytes) -> NewMemo<'static> {
 }
 
 /// Events of that kind, as they print.
-type Told = Arc<Mutex<Vec<String>>>;
+type EventLines = Arc<Mutex<Vec<String>>>;
 
-fn listening() -> (Config, Told) {
-    let told = Told::default();
+fn listening() -> (Config, EventLines) {
+    let told = EventLines::default();
     let listener = {
         let told = Arc::clone(&told);
         move |event: &anabranch_content::Event| {
@@ -30,7 +30,7 @@ fn listening() -> (Config, Told) {
     (Config { listener: Some(Arc::new(listener)), ..Config::default() }, told)
 }
 
-fn check(told: &Told, derivation: Address, before: &Bytes, now: &Bytes) {
+fn check(told: &EventLines, derivation: Address, before: &Bytes, now: &Bytes) {
     let told = std::mem::take(&mut *told.lock().unwrap());
     let (before, now) = (Address::of(before), Address::of(now));
     assert_eq!(

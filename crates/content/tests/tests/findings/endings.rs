@@ -10,12 +10,12 @@ use futures_util::FutureExt;
 use super::gate::{Gate, in_time};
 use crate::crash::driver::small;
 use crate::crash::world::random;
-use crate::faults::hooked::{Call, Hooked};
+use crate::faults::hooked::{Call, HookedDisk};
 use crate::store::Hand;
 
-fn gated(gate: &Arc<Gate>, at: Call) -> Hooked {
+fn gated(gate: &Arc<Gate>, at: Call) -> HookedDisk {
     let gate = Arc::clone(gate);
-    Hooked::new(&CrashDisk::new(1), move |call, _| {
+    HookedDisk::new(&CrashDisk::new(1), move |call, _| {
         if call == at && std::thread::current().name().is_some_and(|name| name.starts_with("content-")) {
             gate.pass();
         }
@@ -55,7 +55,7 @@ async fn a_panic_behind_the_index_does_not_stop_writers_for_ever() {
     let panics = Arc::new(AtomicBool::new(false));
     let disk = {
         let panics = Arc::clone(&panics);
-        Hooked::new(&CrashDisk::new(1), move |_, path| {
+        HookedDisk::new(&CrashDisk::new(1), move |_, path| {
             let background = std::thread::current().name() == Some("content-index");
             if background && path.starts_with("index") && panics.load(Ordering::Relaxed) {
                 panic!("a fault in the thread behind the index");

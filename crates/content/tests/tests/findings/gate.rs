@@ -80,7 +80,8 @@ impl Gate {
 
     /// Waits until a call waits.
     pub(crate) async fn held(&self) {
-        self.held.subscribe().wait_for(|held| *held > 0).await.unwrap();
+        let mut held = self.held.subscribe();
+        in_time(held.wait_for(|held| *held > 0)).await.expect("no call came to the gate").unwrap();
     }
 
     /// Does something that should not wait for the gate. Says whether it did: then the gate was opened for it.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anabranch_content::{Address, Class, Cost, NewMemo, Opened, Store};
+use anabranch_content::{Address, Class, Cost, NewMemo, OpenReport, Store};
 use anabranch_testkit::CrashDisk;
 
 use super::CONTEXT;
@@ -13,14 +13,14 @@ use crate::kit::{description, put_derivation};
 use crate::store::Hand;
 
 /// How many things opening found to be lost.
-fn lost(opened: &Opened) -> u64 {
+fn lost(opened: &OpenReport) -> u64 {
     let text = format!("{opened:?}");
     let count = text.split_once(" lost: ").map(|(_, rest)| rest.split([',', ' ']).next().unwrap_or_default());
     count.map_or(0, |count| count.parse().expect("`lost` is a number"))
 }
 
 #[derive(Default)]
-struct Filled {
+struct RoundAddresses {
     packed: Vec<Address>,
     large: Vec<Address>,
     described: Vec<Address>,
@@ -30,10 +30,10 @@ struct Filled {
 const ROUNDS: u64 = 12;
 
 /// A few of everything, over several segments, closed in order.
-async fn filled() -> (CrashDisk, Filled) {
+async fn filled() -> (CrashDisk, RoundAddresses) {
     let disk = CrashDisk::new(1);
     let store = open(&disk, &small(&Hand::default()));
-    let mut filled = Filled::default();
+    let mut filled = RoundAddresses::default();
     for round in 0..ROUNDS {
         let packed = store.put(random(round, 500), Class::Acknowledged).await.unwrap().address;
         let large = store.put(random(100 + round, 2000), Class::Acknowledged).await.unwrap().address;
@@ -58,7 +58,7 @@ fn segments(disk: &CrashDisk) -> Vec<(PathBuf, u64)> {
 }
 
 /// Opens what is left, and looks.
-async fn check(disk: &CrashDisk, filled: &Filled, what: &str) {
+async fn check(disk: &CrashDisk, filled: &RoundAddresses, what: &str) {
     let store = open(disk, &small(&Hand::default()));
     let opened = store.opened().clone();
     assert!(opened.clean, "{what}");
@@ -73,7 +73,7 @@ async fn check(disk: &CrashDisk, filled: &Filled, what: &str) {
 }
 
 /// What the index alone knows is there. Says how much of the rest is missing.
-async fn stays(store: &Store, filled: &Filled, what: &str) -> usize {
+async fn stays(store: &Store, filled: &RoundAddresses, what: &str) -> usize {
     let pins = store.pins(None, 100).await.unwrap();
     for (round, derivation) in filled.derivations.iter().enumerate() {
         assert!(pins.contains(derivation), "{what}: a pin is lost");

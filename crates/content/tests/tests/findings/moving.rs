@@ -10,7 +10,7 @@ use anabranch_testkit::CrashDisk;
 use super::CONTEXT;
 use crate::crash::driver::small;
 use crate::crash::world::random;
-use crate::faults::hooked::{Call, Hooked};
+use crate::faults::hooked::{Call, HookedDisk};
 use crate::kit::{description, put_derivation};
 use crate::store::Hand;
 
@@ -48,7 +48,7 @@ const MOVES: u64 = 60;
 async fn what_keeps_moving_is_not_missing() {
     let (disk, mover) = (CrashDisk::new(1), Arc::new(Mover::default()));
     let beside = Arc::clone(&mover);
-    let hooked = Hooked::new(&disk, move |call, path| {
+    let hooked = HookedDisk::new(&disk, move |call, path| {
         beside.beside(call, path);
         Ok(())
     });

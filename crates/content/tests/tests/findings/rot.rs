@@ -21,14 +21,14 @@ enum Kind {
     File,
 }
 
-struct Filled {
+struct FilledAddresses {
     pinned: Address,
     named: Address,
     derivation: Address,
     large: Address,
 }
 
-async fn fill(store: &Store) -> Filled {
+async fn fill(store: &Store) -> FilledAddresses {
     let pinned = Address::of(b"pinned");
     store.pin(&pinned).await.unwrap();
     let named = Address::of(b"named");
@@ -37,10 +37,10 @@ async fn fill(store: &Store) -> Filled {
     let derivation = Address::of(b"derivation");
     let made = NewMemo { derivation, output: large, size: 3000, cost: Cost::default(), inputs: &[] };
     store.remember(made, Class::Acknowledged).await.unwrap();
-    Filled { pinned, named, derivation, large }
+    FilledAddresses { pinned, named, derivation, large }
 }
 
-async fn check(store: &Store, filled: &Filled, what: &str) {
+async fn check(store: &Store, filled: &FilledAddresses, what: &str) {
     assert!(store.status(&filled.pinned).await.unwrap().pinned, "{what}: the pin is lost");
     assert_eq!(store.named("a name").await.unwrap(), Some(filled.named), "{what}: the name is lost");
     assert!(store.get(&filled.large).await.unwrap().is_some(), "{what}: the blob in a file is lost");

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::gate::Gate;
 use crate::crash::driver::small;
 use crate::crash::world::random;
-use crate::faults::hooked::{Call, Hooked};
+use crate::faults::hooked::{Call, HookedDisk};
 use crate::meet::{self, block_writer};
 use crate::store::Hand;
 
@@ -40,7 +40,7 @@ async fn what_was_just_derived_is_known_to_why_and_dependents() {
 async fn stats_do_not_wait_while_the_writer_waits_for_the_disk() {
     let (gate, hand) = (Gate::new(), Hand::default());
     let at_reads = Arc::clone(&gate);
-    let disk = Hooked::new(&CrashDisk::new(1), move |call, path| {
+    let disk = HookedDisk::new(&CrashDisk::new(1), move |call, path| {
         let writer = std::thread::current().name() == Some("content-log");
         if writer && call == Call::Read && path.starts_with("index") {
             at_reads.pass();

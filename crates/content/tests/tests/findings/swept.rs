@@ -1,18 +1,23 @@
-//! A derivation that is put while a collection goes on keeps all that it needs.
+//! A collection spares what is put and imported while it goes on, and all that it needs.
 
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anabranch_content::{Address, Class, Collect, Config, Store};
+use anabranch_content::{Address, Class, Collect, Config, Import, Store};
 use anabranch_testkit::CrashDisk;
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 
 use super::CONTEXT;
+use super::gate::Gate;
+use crate::archive::records::check;
+use crate::archive::whole_with_root;
 use crate::crash::driver::small;
 use crate::crash::world::random;
-use crate::faults::hooked::{Call, Hooked};
+use crate::faults::hooked::{Call, HookedDisk};
 use crate::kit::{description, put_derivation, put_derivations};
 use crate::store::Hand;
 
@@ -74,7 +79,7 @@ async fn a_derivation_put_while_the_store_is_collected_keeps_what_it_needs() {
     for look in 1..60 {
         let late = Arc::new(Late { many: look % 2 == 0, ..Late::default() });
         let (disk, hand, other) = (CrashDisk::new(look), Hand::default(), Arc::clone(&late));
-        let hooked = Hooked::new(&disk, move |call, path| {
+        let hooked = HookedDisk::new(&disk, move |call, path| {
             other.beside(call, path);
             Ok(())
         });
@@ -98,4 +103,53 @@ async fn a_derivation_put_while_the_store_is_collected_keeps_what_it_needs() {
         }
     }
     assert!(put > 5, "it was put {put} times");
+}
+
+/// The bytes of an archive, whose end comes once the gate is open.
+struct HeldArchive {
+    parts: Vec<Vec<u8>>,
+    gate: Arc<Gate>,
+}
+
+impl Read for HeldArchive {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.parts.len() == 1 {
+            self.gate.pass();
+        }
+        let Some(part) = self.parts.first_mut() else { return Ok(0) };
+        let len = part.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&part[..len]);
+        part.drain(..len);
+        if part.is_empty() {
+            self.parts.remove(0);
+        }
+        Ok(len)
+    }
+}
+
+/// The list that holds what an import brought is written at its end.
+#[tokio::test]
+async fn a_collection_spares_the_content_of_an_import_under_way() {
+    let (archive, _) = whole_with_root().await;
+    let store = Store::in_memory(Config::default()).unwrap();
+    // The archive has it too. It is too young for the import to write it again.
+    store.put(vec![7; 40], Class::Acknowledged).await.unwrap();
+    let gate = Gate::new();
+    gate.hold_one(0);
+    let (most, end) = archive.split_at(archive.len() - 10);
+    let held = HeldArchive { parts: vec![most.to_vec(), end.to_vec()], gate: Arc::clone(&gate) };
+    let mut import = Box::pin(store.import(held, Import::default()));
+    assert!((&mut import).now_or_never().is_none());
+    gate.held().await;
+    // One thread writes: what the import sent before is written, too.
+    store.put("later", Class::Acknowledged).await.unwrap();
+    let all = Collect { grace: Duration::ZERO, ..Collect::default() };
+    let collected = store.collect(all.clone()).await.unwrap();
+    gate.open();
+    import.await.unwrap();
+    assert_eq!(collected.removed, []);
+    check(&store, &archive, false).await;
+    // Its content is held from now on, and nothing else is young.
+    assert_eq!(store.collect(all).await.unwrap().removed, [Address::of(b"later")]);
+    check(&store, &archive, false).await;
 }

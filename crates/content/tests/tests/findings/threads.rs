@@ -10,14 +10,14 @@ use futures_util::FutureExt;
 use super::gate::{Gate, in_time};
 use crate::crash::driver::small;
 use crate::crash::world::random;
-use crate::faults::hooked::{Call, Hooked};
+use crate::faults::hooked::{Call, HookedDisk};
 use crate::store::Hand;
 
 /// A store with one thread for the disk, and a gate at its reads of some folder by that thread or another of its own.
 async fn filled(folder: &'static str) -> (Store, Arc<Gate>, Address) {
     let gate = Gate::new();
     let at_reads = Arc::clone(&gate);
-    let disk = Hooked::new(&CrashDisk::new(1), move |call, path| {
+    let disk = HookedDisk::new(&CrashDisk::new(1), move |call, path| {
         let name = std::thread::current().name().unwrap_or_default().to_owned();
         let others = ["content-log", "content-index", "content-answers"];
         let own = name.starts_with("content-") && !others.contains(&name.as_str());
@@ -26,12 +26,16 @@ async fn filled(folder: &'static str) -> (Store, Arc<Gate>, Address) {
         }
         Ok(())
     });
+    let disk = Arc::new(disk);
     let config = Config { io_threads: 1, segment_bytes: 4 << 20, ..small(&Hand::default()) };
-    let store = Store::open_on(Arc::new(disk), config).unwrap();
+    let store = Store::open_on(disk.clone(), config.clone()).unwrap();
     for seed in 10..30 {
         store.put(random(seed, 400), Class::Acknowledged).await.unwrap();
     }
     let address = store.put(random(1, 3000), Class::Acknowledged).await.unwrap().address;
+    // A closed store has its whole index on the disk, so that a collection has to read it from there.
+    store.close().await.unwrap();
+    let store = Store::open_on(disk, config).unwrap();
     (store, gate, address)
 }
 

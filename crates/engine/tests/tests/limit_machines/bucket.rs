@@ -8,6 +8,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn per_minute(amount: u64, burst: u64) -> (Bucket, Instant) {
     let now = SystemClock.now();
@@ -49,6 +50,16 @@ fn more_than_fits_waits_for_a_full_bucket_and_leaves_debt() {
     assert_eq!(bucket.take(start, 25), Err(start + seconds(1)));
     assert_eq!(bucket.take(start + seconds(1), 25), Ok(()));
     assert_eq!(bucket.take(start + seconds(1), 1), Err(start + seconds(1 + 15 + 1)));
+}
+
+#[test]
+fn a_wait_of_more_than_a_day_is_told_a_day_at_a_time() {
+    let start = SystemClock.now();
+    let mut bucket = Bucket::new(Rate { amount: 1, per: seconds(3600), burst: 20 }, start).unwrap();
+    assert_eq!(bucket.take(start, 40), Ok(()));
+    assert_eq!(bucket.take(start, 20), Err(start + DAY));
+    assert_eq!(bucket.take(start + DAY, 20), Err(start + seconds(40 * 3600)));
+    assert_eq!(bucket.take(start + seconds(40 * 3600), 20), Ok(()));
 }
 
 #[test]
@@ -170,13 +181,17 @@ proptest! {
 
     #[test]
     fn the_wait_it_tells_is_exact(rate in rates(), first in 1_u64..1000, second in 1_u64..1000) {
-        let start = SystemClock.now();
-        let mut bucket = Bucket::new(rate, start).unwrap();
-        prop_assert!(bucket.take(start, first).is_ok());
-        if let Err(at) = bucket.take(start, second) {
-            let early = at - Duration::from_nanos(1);
-            prop_assert_eq!(bucket.clone().take(early, second), Err(at));
-            prop_assert!(bucket.take(at, second).is_ok());
+        let mut now = SystemClock.now();
+        let mut bucket = Bucket::new(rate, now).unwrap();
+        prop_assert!(bucket.take(now, first).is_ok());
+        while let Err(at) = bucket.take(now, second) {
+            // A longer wait is told a day at a time.
+            if at < now + DAY {
+                let early = at - Duration::from_nanos(1);
+                prop_assert_eq!(bucket.clone().take(early, second), Err(at));
+                prop_assert!(bucket.clone().take(at, second).is_ok());
+            }
+            now = at;
         }
     }
 

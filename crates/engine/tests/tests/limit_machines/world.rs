@@ -20,7 +20,7 @@ pub(super) struct Arrival {
 }
 
 /// The end of a call.
-pub(super) struct Ended {
+pub(super) struct FinishedCall {
     pub(super) at: Duration,
     pub(super) outcome: CallOutcome,
     /// After it.
@@ -34,7 +34,12 @@ struct Flight {
 }
 
 /// Makes so many calls; returns their ends.
-pub(super) fn play(limit: &mut Adaptive, seed: u64, calls: usize, backend: &mut Backend<'_>) -> Vec<Ended> {
+pub(super) fn play(
+    limit: &mut Adaptive,
+    seed: u64,
+    calls: usize,
+    backend: &mut Backend<'_>,
+) -> Vec<FinishedCall> {
     let start = SystemClock.now();
     let mut rng = Rng::new(seed);
     let mut flights: Vec<Flight> = Vec::new();
@@ -55,7 +60,7 @@ pub(super) fn play(limit: &mut Adaptive, seed: u64, calls: usize, backend: &mut 
         let change = limit.ended(now, call, in_flight, outcome);
         in_flight -= 1;
         served -= u32::from(outcome != CallOutcome::Refused);
-        ended.push(Ended { at: now - start, outcome, limit: limit.limit(), change });
+        ended.push(FinishedCall { at: now - start, outcome, limit: limit.limit(), change });
     }
     ended
 }
@@ -87,22 +92,22 @@ impl Spread {
     }
 }
 
-pub(super) fn refused_share(ended: &[Ended]) -> f64 {
+pub(super) fn refused_share(ended: &[FinishedCall]) -> f64 {
     let refused = ended.iter().filter(|end| end.outcome == CallOutcome::Refused).count();
     refused as f64 / ended.len() as f64
 }
 
 /// The limit on average over time.
-pub(super) fn mean_limit(ended: &[Ended]) -> f64 {
+pub(super) fn mean_limit(ended: &[FinishedCall]) -> f64 {
     let area: f64 =
         ended.windows(2).map(|pair| f64::from(pair[0].limit) * (pair[1].at - pair[0].at).as_secs_f64()).sum();
     area / (ended[ended.len() - 1].at - ended[0].at).as_secs_f64()
 }
 
-pub(super) fn least_limit(ended: &[Ended]) -> u32 {
+pub(super) fn least_limit(ended: &[FinishedCall]) -> u32 {
     ended.iter().map(|end| end.limit).min().unwrap()
 }
 
-pub(super) fn timeouts(ended: &[Ended]) -> usize {
+pub(super) fn timeouts(ended: &[FinishedCall]) -> usize {
     ended.iter().filter(|end| end.outcome == CallOutcome::TimedOut).count()
 }

@@ -20,9 +20,9 @@ use anabranch_testkit::{Rng, Sim};
 const CASES: u64 = 6_000;
 
 #[derive(Clone, Copy, Debug)]
-struct Broken(Severity);
+struct CallerError(Severity);
 
-impl Classified for Broken {
+impl Classified for CallerError {
     fn severity(&self) -> Severity {
         self.0
     }
@@ -82,23 +82,23 @@ impl Caller<'_> {
     }
 }
 
-type Boxed = Pin<Box<dyn Future<Output = Result<u64, Broken>> + Send>>;
+type CallerFuture = Pin<Box<dyn Future<Output = Result<u64, CallerError>> + Send>>;
 
 impl Workload for Caller<'_> {
     type Value = u64;
-    type Error = Broken;
-    type Future = Boxed;
-    type Job = fn(Option<u64>, &Check<'_>) -> Result<u64, Broken>;
+    type Error = CallerError;
+    type Future = CallerFuture;
+    type Job = fn(Option<u64>, &Check<'_>) -> Result<u64, CallerError>;
 
     fn step(&mut self, _: NodeId, _: Budget) -> Step<Self> {
         let key = self.rng.within(0..4);
         let work = self.work(key);
         let waiter = self.town.flights.join(key, || None, || work);
-        let future: Boxed = Box::pin(async move {
+        let future: CallerFuture = Box::pin(async move {
             match waiter.await {
                 Ok(Ok(value)) => Ok(value),
-                Ok(Err(severity)) => Err(Broken(severity)),
-                Err(_) => Err(Broken(Severity::Permanent)),
+                Ok(Err(severity)) => Err(CallerError(severity)),
+                Err(_) => Err(CallerError(Severity::Permanent)),
             }
         });
         Step::Future(future)
@@ -111,7 +111,7 @@ impl Workload for Caller<'_> {
         }
     }
 
-    fn fallback(&mut self, _: NodeId, _: &Failure<Broken>) -> Instead<u64> {
+    fn fallback(&mut self, _: NodeId, _: &Failure<CallerError>) -> Instead<u64> {
         match self.rng.percent(70) {
             true => Instead::Value(0),
             false if self.rng.percent(50) => Instead::Nothing,

@@ -1,4 +1,4 @@
-//! Code that tries what a plan has no business with.
+//! Code that tries operations that a plan must not use.
 
 use expect_test::expect;
 

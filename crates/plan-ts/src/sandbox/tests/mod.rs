@@ -1,4 +1,4 @@
-//! Rewritten code, run: what it records, and what it cannot do.
+//! Runs rewritten code: its records, and its restrictions.
 
 #![allow(clippy::needless_pass_by_value, reason = "an `expect!` is written where it is used")]
 
@@ -89,13 +89,13 @@ fn check(code: &str, expect: Expect) {
     expect.assert_eq(&told(&recorded(code)));
 }
 
-/// Code inside `build`, in which `rows` is there and is the answer.
+/// Checks code inside `build`, in which `rows` exists and is the answer.
 fn check_inside(code: &str, expect: Expect) {
     let lines = "definePlan({ build(ctx) { let rows = ctx.test.fixedSource({});\n";
     expect.assert_eq(&told(&recorded(&format!("{lines}{code}\nreturn rows; }} }})"))));
 }
 
-/// The expressions and predicates that values become, or what is wrong with them first.
+/// Checks the expressions and predicates of values, or their first problem.
 fn check_values(values: &[&str], expect: Expect) {
     let mut text = String::new();
     for value in values {

@@ -2,7 +2,7 @@ use expect_test::{Expect, expect};
 
 use super::{check, made};
 
-/// The sites of a file: what is there, and the options.
+/// The sites of a file: their text, and their options.
 fn sites(source: &str, expect: &Expect) {
     let (_, sites) = made(source).unwrap();
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! With operators as JavaScript has them, the code means what the source means, and does it in the same order.
+//! With JavaScript's own operators, the code has the meaning of the source, in the same order of evaluation.
 
 use proptest::prelude::*;
 use rquickjs::{Context, Runtime};

@@ -30,7 +30,7 @@ fn methods() -> Vec<Method> {
         .into()
 }
 
-/// In these tests, what is called `Type..` is a type.
+/// In these tests, `Type..` is the name of a type.
 fn is_type(specifier: &str, name: &str) -> bool {
     specifier.starts_with("./") && (name.starts_with("Type") || (specifier == "./type" && name == "default"))
 }
@@ -56,11 +56,11 @@ fn told(source: &str, faults: &[Fault]) -> String {
     faults.iter().map(line).collect()
 }
 
-/// A file and what becomes of it, which must be JavaScript.
+/// Checks the result for a file, which must be JavaScript.
 fn check(source: &str, expect: &Expect) {
     match made(source) {
         Ok((unit, _)) => {
-            // What a source file cannot show.
+            // Characters that a source file cannot show.
             expect.assert_eq(&unit.code.replace('\r', "␍").replace('\t', "␉"));
             assert_eq!(wrong(&unit.code), None, "{source}\n--\n{}", unit.code);
         }

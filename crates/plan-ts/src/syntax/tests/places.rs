@@ -51,7 +51,7 @@ fn places_that_are_not_there() {
     assert_eq!(made("'ä😀'").unwrap().0.original(1, 6), 3);
 }
 
-/// Where the engine says that something went wrong, and what is there in the source.
+/// The location that the engine reports for an error, and the source there.
 fn thrown(source: &str) -> String {
     let (unit, _) = made(source).unwrap();
     let context = Context::full(&Runtime::new().unwrap()).unwrap();

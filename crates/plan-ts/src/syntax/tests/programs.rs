@@ -9,7 +9,8 @@ pub(super) struct Both {
     pub(super) plain: String,
 }
 
-/// A pattern: `#` is the next of the parts. What is in `‹›` is only there with types, what is in `«»` only without.
+/// Fills a pattern: `#` is the next part. Text in `‹›` is only for the version with types, text in `«»` only for the
+/// one without.
 fn filled(pattern: &str, parts: &[Both]) -> Both {
     let mut out = Both { typed: String::new(), plain: String::new() };
     let mut parts = parts.iter();
@@ -139,7 +140,7 @@ fn statement() -> impl Strategy<Value = Both> {
     leaf.prop_recursive(3, 12, 3, |inner| {
         (prop::sample::select(&STATEMENTS[..]), prop::collection::vec(expression(), 6), inner).prop_map(
             |(pattern, mut parts, statement)| {
-                // Where a block is, a statement; where a value is, an expression.
+                // A block gets a statement, a value gets an expression.
                 let places: Vec<usize> = pattern.match_indices('#').map(|(at, _)| at).collect();
                 for (part, at) in parts.iter_mut().zip(places) {
                     let after = pattern[at + 1..].trim_start();

@@ -8,7 +8,7 @@ use super::programs::program;
 use super::{made, wrong};
 use crate::syntax::Unit;
 
-/// Each name in the code that is the source's own is found there again, and what comes later is later there.
+/// Every name in the code that is from the source maps back to it, in the same order.
 fn names_map_back(source: &str, unit: &Unit) {
     let allocator = Allocator::default();
     let parser = Parser::new(&allocator, &unit.code, SourceType::mjs()).with_config(TokensParserConfig);
@@ -24,7 +24,7 @@ fn names_map_back(source: &str, unit: &Unit) {
         last = original;
         let there = &source[original as usize..];
         if word.kind() == Kind::Ident && !name.starts_with("__ab_") {
-            // The name that a compound assignment is written out with is new, and so is that which `typeof` asks first.
+            // The name in an expanded compound assignment is new, and so is the one that `typeof` tests first.
             let new = there.starts_with("typeof")
                 || there.find('=').is_some_and(|at| at < 4) && !there.starts_with(char::is_alphabetic);
             assert!(there.starts_with(name) || new, "{name} is not at {there:?}\n--\n{}", unit.code);

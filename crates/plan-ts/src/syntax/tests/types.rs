@@ -57,7 +57,7 @@ fn expressions() {
     check("`${a as string} ${b!}`", &expect!["`${a } ${b }`;"]);
 }
 
-/// Without the brackets, what is left would be a block, a function, or on the next line.
+/// Without the parentheses, the rest would be a block, a function, or on the next line.
 #[test]
 fn assertions_in_angles() {
     check("<any>{ a: 1 }.b", &expect!["({ a: 1 }.b);"]);

@@ -6,9 +6,9 @@ use anabranch_plan::op::{
 use anabranch_plan::source::Sources;
 
 /// Gives back its rows.
-struct Described(Spec);
+struct DescribedOp(Spec);
 
-impl Op for Described {
+impl Op for DescribedOp {
     fn spec(&self) -> &Spec {
         &self.0
     }
@@ -21,8 +21,8 @@ impl Op for Described {
     }
 }
 
-fn described(name: &'static str, inputs: usize, params: &'static [ParamSpec]) -> Described {
-    Described(Spec {
+fn described(name: &'static str, inputs: usize, params: &'static [ParamSpec]) -> DescribedOp {
+    DescribedOp(Spec {
         name,
         doc: "Does something.",
         inputs,

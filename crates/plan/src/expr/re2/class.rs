@@ -68,7 +68,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// `[:alpha:]` or `[:^alpha:]` inside of a class; nothing is read if it is not one.
+    /// Parses `[:alpha:]` or `[:^alpha:]` inside of a class. Consumes nothing if it is not one.
     fn posix(&mut self, start: usize) -> Result<bool, PatternError> {
         let inside = self.rest().strip_prefix("[:").and_then(|rest| rest.split_once(":]"));
         let Some((name, _)) = inside else { return Ok(false) };
@@ -84,7 +84,7 @@ impl Translator<'_> {
         Ok(true)
     }
 
-    /// `\d` or `\p{Greek}`, inside of a class or outside, whose backslash is read; nothing more is read if it is not one.
+    /// Parses `\d` or `\p{Greek}` after its backslash, inside of a class or outside. Consumes nothing if it is not one.
     pub(super) fn group_class(&mut self, start: usize) -> Result<bool, PatternError> {
         let Some(letter) = self.rest().chars().next() else { return Ok(false) };
         let lower = letter.to_ascii_lowercase();

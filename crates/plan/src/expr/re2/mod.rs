@@ -1,9 +1,9 @@
 //! Regexes are written in RE2's syntax and have RE2's meaning: this translates them to the syntax of the `regex` crate.
 //!
 //! The two agree in most things. They differ in `\d \w \s \b` (ASCII in RE2), in classes (`[a&&b]` and `[[a]b]` are
-//! plain characters in RE2), in escapes (`\<`, `\Q..\E`, `\C`, octal) and in braces that count nothing (`{`, `x{,3}`).
-//! The translation writes every literal escaped and every class out, so that nothing is left that the crate could read
-//! in another way. Groups capture nothing: a predicate only asks whether there is a match.
+//! plain characters in RE2), in escapes (`\<`, `\Q..\E`, `\C`, octal) and in braces that are not repetitions (`{`,
+//! `x{,3}`). The translation escapes every literal and expands every class, so that the crate cannot interpret anything
+//! differently. Groups do not capture, because a predicate only tests whether there is a match.
 
 mod class;
 #[cfg(test)]
@@ -19,7 +19,7 @@ const MOST_REPEATS: u32 = 1_000;
 
 /// A pattern in the syntax of the `regex` crate.
 #[derive(Debug)]
-pub(super) struct Translated {
+pub(super) struct TranslatedPattern {
     /// The pattern, for a regex over bytes: `\C` and `\B` may be inside a character.
     pub(super) pattern: String,
     /// The number of classes that hold more than ASCII: each takes kilobytes and much time to compile.
@@ -27,7 +27,7 @@ pub(super) struct Translated {
 }
 
 /// Translates a pattern, or names the first part of it that RE2 would refuse.
-pub(super) fn translate(pattern: &str) -> Result<Translated, PatternError> {
+pub(super) fn translate(pattern: &str) -> Result<TranslatedPattern, PatternError> {
     let mut translator = Translator {
         pattern,
         at: 0,
@@ -38,7 +38,7 @@ pub(super) fn translate(pattern: &str) -> Result<Translated, PatternError> {
         wide_classes: 0,
     };
     translator.all()?;
-    Ok(Translated { pattern: translator.out, wide_classes: translator.wide_classes })
+    Ok(TranslatedPattern { pattern: translator.out, wide_classes: translator.wide_classes })
 }
 
 struct Translator<'p> {
@@ -56,12 +56,12 @@ struct Translator<'p> {
 /// The part before a repetition operator.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operand {
-    /// There is none: the group or the alternative begins here.
+    /// There is none, because the group or the alternative begins here.
     Missing,
     Some,
-    /// It is repeated already.
+    /// It is already repeated.
     Repeated,
-    /// Flags stand between.
+    /// There are flags in between.
     BeforeFlags,
 }
 
@@ -286,7 +286,7 @@ impl<'p> Translator<'p> {
             'v' => 0x0b,
             '0'..='7' => {
                 let digits = octal_digits(&self.pattern[self.at - 1..]);
-                // A digit alone would be a reference to a group.
+                // A single digit would be a backreference.
                 if digits.len() == 1 && letter != '0' {
                     let what = format!("`\\{letter}`: there are no references to groups");
                     return Err(self.error(start, what));

@@ -36,7 +36,7 @@ fn word_boundaries_are_ascii() {
     check(r"\bna\b", &["na", "a na!", "éna"], &["nan", "_na"]);
     check(r"né\b", &["néa"], &["né", "né!"]);
     check(r"^\Bé", &["é"], &[]);
-    // Between the bytes of a character there is no boundary.
+    // There is no boundary between the bytes of a character.
     check(r"\B", &["aéb", "", "ab"], &["a"]);
 }
 

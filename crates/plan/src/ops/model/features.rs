@@ -1,4 +1,4 @@
-//! The features of a model: which columns they are, and their values a few rows at a time.
+//! The features of a model: their columns, and their values for a few rows at a time.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub(super) struct Features(Vec<Key>);
 
 /// The treatment of a null.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Missing {
+pub(super) enum NullTreatment {
     /// The score is null.
     Null,
     /// It counts as 0.
@@ -28,7 +28,7 @@ pub(super) enum Missing {
 }
 
 impl Features {
-    /// The columns of these features: what the parameter `features` says, or the key of the same name.
+    /// The columns of these features, from the parameter `features` or the key of the same name.
     pub(super) fn resolve(node: &mut Node<'_>, scorer: &Scorer, schema: &Schema) -> Option<Features> {
         let none = Map::new();
         let listed = match node.json("features") {
@@ -61,7 +61,7 @@ impl Features {
     }
 
     /// The code that reads their values.
-    pub(super) fn reader<'a>(&self, rows: &'a Rows, missing: Missing) -> Reader<'a> {
+    pub(super) fn reader<'a>(&self, rows: &'a Rows, missing: NullTreatment) -> Reader<'a> {
         let column = |key: Key| {
             if key == Key::ID {
                 return Values::Ids(rows.batch().ids());
@@ -106,7 +106,7 @@ fn key_of(node: &mut Node<'_>, name: &str, listed: Option<&Value>, schema: &Sche
 pub(super) struct Reader<'a> {
     rows: &'a Rows,
     columns: Vec<Values<'a>>,
-    missing: Missing,
+    missing: NullTreatment,
 }
 
 enum Values<'a> {
@@ -159,9 +159,9 @@ impl Reader<'_> {
                     let row = self.rows.row(position);
                     *slot = match (nulls.is_valid(row), self.missing) {
                         (true, _) => value(row),
-                        (false, Missing::Zero) => 0.0,
-                        (false, Missing::Model) => f64::NAN,
-                        (false, Missing::Null) => {
+                        (false, NullTreatment::Zero) => 0.0,
+                        (false, NullTreatment::Model) => f64::NAN,
+                        (false, NullTreatment::Null) => {
                             *valid = false;
                             0.0
                         }

@@ -4,11 +4,11 @@ mod features;
 
 use anabranch_engine::Check;
 use anabranch_rows::{Column, Kind, Rows};
-use anabranch_scorer::{Output, Scorer, Stopped};
+use anabranch_scorer::{Output, Scorer, StoppedRun};
 use arrow_array::Float64Array;
 use arrow_buffer::NullBuffer;
 
-use self::features::{Features, Missing};
+use self::features::{Features, NullTreatment};
 use super::columns::scattered;
 use super::input;
 use crate::error::OpError;
@@ -67,7 +67,7 @@ const CHUNK: usize = 64;
 struct RowScorer {
     scorer: Scorer,
     features: Features,
-    missing: Missing,
+    missing: NullTreatment,
 }
 
 impl Op for Model {
@@ -153,7 +153,7 @@ fn read(node: &mut Node<'_>) -> Option<Scorer> {
     }
 }
 
-/// The text of a file that is no larger than a model may be.
+/// The text of a file within the size limit of models.
 fn text_of(node: &Node<'_>, file: &str) -> Result<String, String> {
     let bytes = node.read_file(file, MAX_BYTES)?;
     str::from_utf8(&bytes).map(str::to_owned).map_err(|_| {
@@ -162,18 +162,18 @@ fn text_of(node: &Node<'_>, file: &str) -> Result<String, String> {
     })
 }
 
-fn missing(node: &mut Node<'_>) -> Option<Missing> {
+fn missing(node: &mut Node<'_>) -> Option<NullTreatment> {
     let linear = node.text("kind") == Some("linear");
     Some(match node.text("missing") {
-        Some("null") => Missing::Null,
-        Some("zero") => Missing::Zero,
+        Some("null") => NullTreatment::Null,
+        Some("zero") => NullTreatment::Zero,
         Some("model") if linear => {
             let help = "`null` or `zero`";
             node.problem_with_help("missing", "a linear model does not know what to do with null", help);
             return None;
         }
-        None if linear => Missing::Null,
-        _ => Missing::Model,
+        None if linear => NullTreatment::Null,
+        _ => NullTreatment::Model,
     })
 }
 
@@ -200,8 +200,8 @@ impl RowScorer {
             scores.resize(start + count, 0.0);
             let scored = &mut scores[start..];
             let done = self.scorer.score(&values[..count * width], scored, &mut || check.should_stop());
-            done.map_err(|Stopped| OpError::Stopped)?;
-            if self.missing == Missing::Null {
+            done.map_err(|StoppedRun| OpError::Stopped)?;
+            if self.missing == NullTreatment::Null {
                 all_valid.extend_from_slice(&valid[..count]);
             }
             let odd = |(at, score): (usize, &f64)| valid[at] && !score.is_finite();

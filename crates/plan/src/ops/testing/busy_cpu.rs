@@ -49,7 +49,7 @@ impl Compute for Busy {
     }
 
     fn run(&self, inputs: &Inputs, _: &Call, check: &Check<'_>) -> Result<Rows, OpError> {
-        // A core is busy in real time, whatever the request's clock says.
+        // A core is busy in real time, regardless of the request's clock.
         let until = SystemClock.now() + self.0;
         while SystemClock.now() < until {
             if check.should_stop() {

@@ -45,18 +45,18 @@ impl Op for FixedSource {
         }
         Some(NodePlan::new(Schema::default(), [], move |demand: &Demand, _| {
             let count = demand.rows.map_or(count, |rows| count.min(rows.into()));
-            Form::Compute(Arc::new(Fixed { count, rows: OnceLock::new() }))
+            Form::Compute(Arc::new(FixedRows { count, rows: OnceLock::new() }))
         }))
     }
 }
 
-struct Fixed {
+struct FixedRows {
     count: i64,
     /// Made by the first request and shared by all: a plan that is only looked at has none.
     rows: OnceLock<Rows>,
 }
 
-impl Compute for Fixed {
+impl Compute for FixedRows {
     fn cost(&self, _rows: usize) -> Duration {
         Duration::ZERO
     }

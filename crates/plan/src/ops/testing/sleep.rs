@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::error::OpError;
 use crate::op::{
     Contract, Effect, Form, Inputs, Mark, Node, NodePlan, Op, ParamKind, ParamSpec, RowsNeeded, Spec,
-    Started, Takes, Wait,
+    StartedWork, Takes, Wait,
 };
 use crate::ops::input;
 
@@ -49,16 +49,16 @@ struct Sleeper {
 }
 
 impl Wait for Sleeper {
-    fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> Started {
+    fn start(self: Arc<Self>, inputs: Inputs, call: &Arc<Call>) -> StartedWork {
         let awake = match self.fails {
             true => Err(OpError::Value("intentional failure (fail_after_sleep=true)".to_owned())),
             false => Ok(input(&inputs, 0).clone()),
         };
         if self.duration.is_zero() {
-            return Started::Ready(awake);
+            return StartedWork::Ready(awake);
         }
         let sleep = call.clock.sleep_until(call.clock.now() + self.duration);
-        Started::Later(Box::pin(async move {
+        StartedWork::Later(Box::pin(async move {
             sleep.await;
             awake
         }))

@@ -11,18 +11,17 @@ use anabranch_rows::{Column, Key, Kind, Rows};
 use anabranch_text::Problems;
 use serde_json::{Value, json};
 
-use crate::bounds::Budget;
 use crate::call::Call;
 use crate::document::Document;
 use crate::error::OpError;
 use crate::expr::{Expr, Pred};
 use crate::op::{
     Arg, Demand, Files, FilesFrom, Form, Inputs, Node, NodePlan, Op, Ops, ParamKind, ParamSpec, Sources,
-    Started, When,
+    StartedWork, When,
 };
 use crate::registry::Registries;
 use crate::schema::{KeySet, Schema};
-use crate::source::{Bound, Data, Error, Fetch, Keys, Lists, Pattern, Read, Reply, Source};
+use crate::source::{Bound, Data, Error, Fetch, Keys, Lists, Pattern, Read, ReadContext, Reply, Source};
 use crate::value::{Scalar, Values};
 
 pub(super) const SCORE: Key = Key(1001);
@@ -88,7 +87,7 @@ pub(super) fn registries() -> Registries {
     Registries::parse(files, None).unwrap_or_else(|problems| panic!("{problems}")).0
 }
 
-/// A node, what it is given and what is asked of it.
+/// A node, with its inputs and its demand.
 pub(super) struct Case {
     op: Arc<dyn Op>,
     params: Value,
@@ -146,13 +145,13 @@ impl Case {
         self
     }
 
-    /// Only these columns are asked for.
+    /// Only these columns are needed.
     pub(super) fn wanted(mut self, keys: &[Key]) -> Case {
         self.demand.keys = keys.iter().copied().collect::<KeySet>();
         self
     }
 
-    /// Only the first rows are asked for.
+    /// Only the first rows are needed.
     pub(super) fn first(mut self, rows: u32) -> Case {
         self.demand.rows = Some(rows);
         self
@@ -232,7 +231,7 @@ impl Case {
         text.trim_end().to_owned()
     }
 
-    /// Runs the node and checks what its op promises.
+    /// Runs the node and checks the promises of its op.
     pub(super) fn rows(self) -> Result<Rows, OpError> {
         let mut problems = Problems::default();
         let planned = self.plan(&mut problems);
@@ -261,8 +260,8 @@ impl Case {
         let rows = match form {
             Form::Compute(form) => form.run(&inputs, &call, &Check::never()),
             Form::Wait(form) => match form.start(inputs, &call) {
-                Started::Ready(rows) => rows,
-                Started::Later(rows) => futures_now(rows),
+                StartedWork::Ready(rows) => rows,
+                StartedWork::Later(rows) => futures_now(rows),
             },
         }?;
         let broken = self.op.spec().contract.broken_by(self.inputs.first(), &rows);
@@ -274,7 +273,7 @@ impl Case {
     }
 }
 
-/// A future that needs nobody else to be done.
+/// The output of a future that depends on nothing else.
 fn futures_now<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
@@ -299,7 +298,7 @@ pub(super) fn show(rows: &Rows) -> String {
     text
 }
 
-/// A clock that is past whatever is waited for, and moves when it is looked at.
+/// A clock that has passed every deadline, and advances when it is read.
 struct TestClock(Mutex<Instant>);
 
 impl Clock for TestClock {
@@ -315,12 +314,12 @@ impl Clock for TestClock {
     }
 }
 
-/// A store in memory that notes what is read.
+/// A store in memory that records the reads.
 #[derive(Clone, Default)]
 pub(super) struct Store {
     entries: HashMap<String, Value>,
     reads: Arc<Mutex<String>>,
-    /// Answers come at once, or after a wait.
+    /// Whether replies come after a wait.
     later: bool,
 }
 
@@ -389,7 +388,7 @@ impl Source for Store {
 }
 
 impl Bound for StoreRead {
-    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, _: ReadContext<'_>) -> Fetch {
         let keys: Vec<Option<String>> = match keys {
             Keys::Ids(ids) => {
                 let (prefix, suffix) = self.pattern.affixes().unwrap();

@@ -1,4 +1,4 @@
-//! Ops that read from a source: what is read, and what rows come of it.
+//! Ops that read from a source: their reads, and their rows.
 
 use anabranch_rows::{Batch, Column, Rows};
 use expect_test::{Expect, expect};

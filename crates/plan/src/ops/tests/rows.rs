@@ -1,4 +1,4 @@
-//! Ops that compute: what becomes of the rows.
+//! Ops that compute: their rows.
 
 use anabranch_rows::{Batch, Column, Rows};
 use expect_test::{Expect, expect};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_rows::Kind;
 
-use super::json::{Broken, Sink, Token, Tokens};
+use super::json::{JsonError, Sink, Token, Tokens};
 use crate::bounds::{OverBudget, ReplyCount};
 use crate::source::values::{self, Values};
 use crate::source::{Data, Field, Lists, Read};
@@ -12,9 +12,9 @@ use crate::source::{Data, Field, Lists, Read};
 /// A reply that cannot be used.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It is not the reply that was asked for.
+    /// It is not the requested reply.
     Malformed { found: String, expected: &'static str },
-    /// It is more than the request may make.
+    /// It exceeds the budget of the request.
     TooLong(OverBudget),
 }
 
@@ -25,7 +25,7 @@ impl From<OverBudget> for Fault {
 }
 
 /// A reply and the values of it that could not be read.
-pub(super) struct Decoded {
+pub(super) struct DecodedReply {
     pub(super) data: Data,
     /// The number of values that could not be read.
     pub(super) malformed: u32,
@@ -39,7 +39,7 @@ pub(super) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// For the reply to a read of these keys, which `count` counts; `None` is a row without a key.
+    /// A decoder of the reply to a read of these keys, which `count` counts. `None` is a row without a key.
     pub(super) fn new(read: &'a Read, names: &'a [Option<String>], count: ReplyCount) -> Decoder<'a> {
         let shape = match read {
             Read::Fields(fields) => Shape::Columns {
@@ -79,16 +79,16 @@ impl<'a> Decoder<'a> {
     }
 
     /// The values of a complete reply.
-    pub(super) fn finish(mut self) -> Result<Decoded, Fault> {
+    pub(super) fn finish(mut self) -> Result<DecodedReply, Fault> {
         let finished = self.tokens.finish(&mut self.rows);
         finished.map_err(|broken| self.fault(broken))?;
         self.rows.finish()
     }
 
-    fn fault(&self, broken: Broken<Fault>) -> Fault {
+    fn fault(&self, broken: JsonError<Fault>) -> Fault {
         match broken {
-            Broken::Refused(fault) => fault,
-            Broken::Syntax(at, what) => {
+            JsonError::Refused(fault) => fault,
+            JsonError::Syntax(at, what) => {
                 Fault::Malformed { found: format!("{what} at byte {at}"), expected: self.rows.form() }
             }
         }
@@ -131,9 +131,9 @@ enum Shape<'a> {
     Columns {
         fields: &'a Arc<[Field]>,
         columns: Vec<Values>,
-        /// Which fields of the row have come.
+        /// The fields of the row that have arrived.
         filled: Vec<bool>,
-        /// The field whose value comes next.
+        /// The field of the next value.
         field: Option<usize>,
     },
     Lists {
@@ -244,7 +244,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Leaves the rows empty that have no key, which the server was not asked for.
+    /// Leaves rows without a key empty, because they were not requested from the server.
     fn skip_rows_without_key(&mut self) {
         while let Some(None) = self.names.get(self.row) {
             match &mut self.shape {
@@ -390,7 +390,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Counts an item of the list under way, of which there may be as many as were asked for.
+    /// Counts an item of the current list, which may have as many as were requested.
     fn count_item(&mut self) -> Result<(), Fault> {
         let (limit, values, lists) = match &mut self.shape {
             Shape::Columns { .. } => return Ok(()),
@@ -421,7 +421,7 @@ impl Rows<'_> {
         self.first_malformed.get_or_insert(Fault::Malformed { found, expected });
     }
 
-    fn finish(mut self) -> Result<Decoded, Fault> {
+    fn finish(mut self) -> Result<DecodedReply, Fault> {
         if !self.seen {
             return self.refuse(format!("no `{}`", self.member()));
         }
@@ -441,7 +441,7 @@ impl Rows<'_> {
             }
             Shape::Lists { lists, .. } | Shape::Scored { lists, .. } => Data::Lists(lists),
         };
-        Ok(Decoded { data, malformed: self.malformed, first_malformed: self.first_malformed })
+        Ok(DecodedReply { data, malformed: self.malformed, first_malformed: self.first_malformed })
     }
 }
 

@@ -1,4 +1,4 @@
-//! JSON in pieces: tokens as soon as their bytes are there, in bounded memory.
+//! An incremental JSON parser: emits tokens as soon as their bytes arrive, in bounded memory.
 
 use std::borrow::Cow;
 
@@ -31,9 +31,9 @@ pub(super) trait Sink {
     fn token(&mut self, token: Token<'_>) -> Result<(), Self::Error>;
 }
 
-/// Why a text cannot be read.
+/// The reason why a text cannot be parsed.
 #[derive(Debug, PartialEq)]
-pub(super) enum Broken<E> {
+pub(super) enum JsonError<E> {
     /// It is not JSON, from this byte on.
     Syntax(u64, &'static str),
     /// The sink refused a token.
@@ -59,7 +59,7 @@ pub(super) struct Tokens {
     open: Vec<bool>,
     /// The beginning of a token whose end has not come.
     rest: Vec<u8>,
-    /// So much of it was searched for its end.
+    /// The number of its bytes that were searched for its end.
     searched: usize,
     /// The bytes of all earlier tokens.
     consumed: u64,
@@ -73,7 +73,7 @@ impl Default for Tokens {
 
 impl Tokens {
     /// Takes more of the text.
-    pub(super) fn feed<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<(), Broken<S::Error>> {
+    pub(super) fn feed<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<(), JsonError<S::Error>> {
         if self.rest.is_empty() {
             let used = self.take(bytes, false, sink)?;
             self.rest.extend_from_slice(&bytes[used..]);
@@ -85,23 +85,28 @@ impl Tokens {
             self.rest = whole;
         }
         if self.rest.len() > MAX_TOKEN {
-            return Err(Broken::Syntax(self.consumed, "a text of more than 1 MiB"));
+            return Err(JsonError::Syntax(self.consumed, "a text of more than 1 MiB"));
         }
         Ok(())
     }
 
     /// Ends the text.
-    pub(super) fn finish<S: Sink>(&mut self, sink: &mut S) -> Result<(), Broken<S::Error>> {
+    pub(super) fn finish<S: Sink>(&mut self, sink: &mut S) -> Result<(), JsonError<S::Error>> {
         let rest = std::mem::take(&mut self.rest);
         self.take(&rest, true, sink)?;
         match self.next {
             Next::Nothing => Ok(()),
-            _ => Err(Broken::Syntax(self.consumed, "the end of the reply")),
+            _ => Err(JsonError::Syntax(self.consumed, "the end of the reply")),
         }
     }
 
     /// Hands over the tokens that are complete; the bytes used.
-    fn take<S: Sink>(&mut self, bytes: &[u8], last: bool, sink: &mut S) -> Result<usize, Broken<S::Error>> {
+    fn take<S: Sink>(
+        &mut self,
+        bytes: &[u8],
+        last: bool,
+        sink: &mut S,
+    ) -> Result<usize, JsonError<S::Error>> {
         let mut at = 0;
         loop {
             let space = bytes[at..].iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t'));
@@ -122,7 +127,7 @@ impl Tokens {
     }
 
     /// Takes a token of one byte, if `byte` is one.
-    fn mark<S: Sink>(&mut self, byte: u8, sink: &mut S) -> Result<bool, Broken<S::Error>> {
+    fn mark<S: Sink>(&mut self, byte: u8, sink: &mut S) -> Result<bool, JsonError<S::Error>> {
         let begins = matches!(self.next, Next::Value | Next::ValueOrEnd);
         let token = match (byte, self.next) {
             (b'{', _) if begins => {
@@ -155,13 +160,13 @@ impl Tokens {
             }
             _ => return Ok(false),
         };
-        sink.token(token).map_err(Broken::Refused)?;
+        sink.token(token).map_err(JsonError::Refused)?;
         Ok(true)
     }
 
-    fn open<E>(&mut self, object: bool) -> Result<(), Broken<E>> {
+    fn open<E>(&mut self, object: bool) -> Result<(), JsonError<E>> {
         if self.open.len() == MAX_DEPTH {
-            return Err(Broken::Syntax(self.consumed, "values nested deeper than 32 levels"));
+            return Err(JsonError::Syntax(self.consumed, "values nested deeper than 32 levels"));
         }
         self.open.push(object);
         Ok(())
@@ -177,8 +182,8 @@ impl Tokens {
         bytes: &[u8],
         last: bool,
         sink: &mut S,
-    ) -> Result<Option<usize>, Broken<S::Error>> {
-        let wrong = Broken::Syntax(self.consumed, "a byte that does not belong there");
+    ) -> Result<Option<usize>, JsonError<S::Error>> {
+        let wrong = JsonError::Syntax(self.consumed, "a byte that does not belong there");
         let is_name = matches!(self.next, Next::Name | Next::NameOrEnd);
         if !is_name && !matches!(self.next, Next::Value | Next::ValueOrEnd) {
             return Err(wrong);
@@ -186,20 +191,20 @@ impl Tokens {
         if bytes[0] == b'"' {
             let Some((text, used)) = self.text(bytes)? else {
                 return if last {
-                    Err(Broken::Syntax(self.consumed, "a text that breaks off"))
+                    Err(JsonError::Syntax(self.consumed, "a text that breaks off"))
                 } else {
                     Ok(None)
                 };
             };
             if used > MAX_TOKEN {
-                return Err(Broken::Syntax(self.consumed, "a text of more than 1 MiB"));
+                return Err(JsonError::Syntax(self.consumed, "a text of more than 1 MiB"));
             }
             if is_name {
                 self.next = Next::Colon;
-                sink.token(Token::Name(text)).map_err(Broken::Refused)?;
+                sink.token(Token::Name(text)).map_err(JsonError::Refused)?;
             } else {
                 self.end_value();
-                sink.token(Token::Text(text)).map_err(Broken::Refused)?;
+                sink.token(Token::Text(text)).map_err(JsonError::Refused)?;
             }
             return Ok(Some(used));
         }
@@ -222,12 +227,12 @@ impl Tokens {
             _ => return Err(wrong),
         };
         self.end_value();
-        sink.token(token).map_err(Broken::Refused)?;
+        sink.token(token).map_err(JsonError::Refused)?;
         Ok(Some(used))
     }
 
     /// A text with its quotes, and its length; `None` if its end has not come.
-    fn text<'a, E>(&mut self, bytes: &'a [u8]) -> Result<Option<(Cow<'a, str>, usize)>, Broken<E>> {
+    fn text<'a, E>(&mut self, bytes: &'a [u8]) -> Result<Option<(Cow<'a, str>, usize)>, JsonError<E>> {
         let mut at = self.searched.max(1);
         loop {
             match bytes.get(at) {
@@ -236,7 +241,7 @@ impl Tokens {
                     return Ok(None);
                 }
                 Some(b'"') => break,
-                // The byte behind it is part of the escape, whatever it is.
+                // The byte after it is always part of the escape.
                 Some(b'\\') if at + 1 == bytes.len() => {
                     self.searched = at;
                     return Ok(None);
@@ -246,7 +251,7 @@ impl Tokens {
             }
         }
         self.searched = 0;
-        let wrong = Broken::Syntax(self.consumed, "a text that is not UTF-8, or has a broken escape");
+        let wrong = JsonError::Syntax(self.consumed, "a text that is not UTF-8, or has a broken escape");
         let plain = &bytes[1..at];
         let text = if plain.iter().any(|byte| *byte == b'\\' || *byte < 0x20) {
             match serde_json::from_slice::<String>(&bytes[..=at]) {
@@ -297,9 +302,9 @@ mod tests {
 
     /// Writes tokens as JSON again.
     #[derive(Default)]
-    struct Written(String);
+    struct JsonWriter(String);
 
-    impl Sink for Written {
+    impl Sink for JsonWriter {
         type Error = std::convert::Infallible;
 
         fn token(&mut self, token: Token<'_>) -> Result<(), Self::Error> {
@@ -324,7 +329,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8], cuts: &[usize]) -> Option<String> {
-        let (mut tokens, mut written) = (Tokens::default(), Written::default());
+        let (mut tokens, mut written) = (Tokens::default(), JsonWriter::default());
         let mut ends: Vec<usize> =
             cuts.iter().map(|cut| cut % (bytes.len() + 1)).chain([0, bytes.len()]).collect();
         ends.sort_unstable();

@@ -1,10 +1,9 @@
 //! JSON over HTTP: a trip is one `POST` of all keys.
 //!
-//! Asked `{"read":"fields","keys":["user:1"],"fields":["country"]}` a server answers
-//! `{"rows":[{"country":"US"}]}`, with `null` for a key that is not there; asked
-//! `{"read":"list","keys":["follow:1"],"limit":10}` it answers `{"lists":[[1,2,"3"]]}`, and asked for `"scored"`
-//! `{"lists":[[{"id":7,"score":0.5}]]}`. Ids are integers or decimal strings, exact to 64 bits. A reply is decoded as
-//! its bytes come, in slices between which other tasks have their turn.
+//! To `{"read":"fields","keys":["user:1"],"fields":["country"]}`, a server answers `{"rows":[{"country":"US"}]}`, with
+//! `null` for a missing key. To `{"read":"list","keys":["follow:1"],"limit":10}`, it answers `{"lists":[[1,2,"3"]]}`,
+//! and to `"scored"` `{"lists":[[{"id":7,"score":0.5}]]}`. Ids are integers or decimal strings, exact to 64 bits. A
+//! reply is decoded as its bytes arrive, in slices between which other tasks have their turn.
 
 mod decode;
 mod json;
@@ -22,9 +21,12 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use self::decode::{Decoded, Decoder, Fault};
+use self::decode::{DecodedReply, Decoder, Fault};
 use super::values;
-use super::{Bound, Error, Fetch, Hedge, Keys, MalformedValues, Pattern, Read, Reply, Source};
+use super::{
+    Bound, Error, Fetch, Hedge, Keys, MalformedValues, Pattern, Read, ReadContext, Reply, Source,
+    TraceContext,
+};
 use crate::bounds::{Budget, ReplyCount};
 use crate::registry::Endpoint;
 
@@ -34,30 +36,30 @@ const SLICE: usize = 64 << 10;
 /// Bytes of an error's body that are read for its message.
 const MESSAGE: usize = 4 << 10;
 
-/// How to reach an HTTP server, and the bounds on reads.
+/// The address of an HTTP server, and the limits of reads.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
     /// Its name in messages.
     pub endpoint: Arc<str>,
-    /// Where trips go, for instance `http://127.0.0.1:8080/read`.
+    /// The URL of trips, for instance `http://127.0.0.1:8080/read`.
     pub url: String,
-    /// The longest to wait for a connection.
+    /// The timeout of connecting.
     pub connect_timeout: Duration,
-    /// The longest to wait for a trip's reply.
+    /// The timeout of a trip's reply.
     pub response_timeout: Duration,
-    /// Trips in flight at a time.
+    /// The most concurrent trips.
     pub max_inflight: u32,
-    /// The longest reply in bytes; 16 MiB unless told otherwise.
+    /// The size limit of a reply in bytes. Default: 16 MiB.
     pub max_bytes: usize,
-    /// When a late read is sent a second time, if that is done.
+    /// The hedging of late reads, if enabled.
     pub hedge: Option<Hedge>,
-    /// True if a value that cannot be read fails the read. Otherwise it is null, or left out of its list, and counted in
-    /// [`Reply::malformed`].
+    /// Whether a value that cannot be read fails the read. Otherwise it is null, or left out of its list, and counted
+    /// in [`Reply::malformed`].
     pub strict_values: bool,
 }
 
 impl HttpConfig {
-    /// This URL, and defaults for everything else.
+    /// A config with this URL and defaults for everything else.
     pub fn new(url: impl Into<String>) -> HttpConfig {
         let url = url.into();
         HttpConfig {
@@ -138,28 +140,37 @@ struct Ask {
 }
 
 impl Bound for Trip {
-    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, context: ReadContext<'_>) -> Fetch {
         if let Some(reply) = self.ask.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
         let (server, ask) = (Arc::clone(&self.server), Arc::clone(&self.ask));
-        let count = budget.reply();
+        let (count, trace) = (context.budget.reply(), context.trace.cloned());
         Fetch::Later(Box::pin(async move {
             let names = ask.names(&keys);
-            server.post(&ask, &names, count).await
+            server.post(&ask, &names, count, trace.as_ref()).await
         }))
     }
 }
 
 impl Server {
     /// Asks for these keys; `count` counts the reply.
-    async fn post(&self, ask: &Ask, names: &[Option<String>], count: ReplyCount) -> Result<Reply, Error> {
+    async fn post(
+        &self,
+        ask: &Ask,
+        names: &[Option<String>],
+        count: ReplyCount,
+        trace: Option<&TraceContext>,
+    ) -> Result<Reply, Error> {
         let HttpConfig { endpoint, url, response_timeout: after, .. } = &self.config;
-        let request = Request::post(url)
+        let mut request = Request::post(url)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT_ENCODING, "identity")
             .body(Full::new(Bytes::from(ask.body(names))))
             .map_err(|e| self.no_connection(&format!("`{url}` is not a URL: {e}")))?;
+        if let Some(trace) = trace {
+            trace.write(request.headers_mut());
+        }
         let too_late = self.clock.sleep_until(self.clock.now() + *after);
         match select(Box::pin(self.exchange(request, ask, names, count)), too_late).await {
             Either::Left((reply, _)) => reply,
@@ -205,7 +216,7 @@ impl Server {
                 decoder.feed(slice).map_err(fault)?;
             }
         }
-        let Decoded { data, malformed: count, first_malformed } = decoder.finish().map_err(fault)?;
+        let DecodedReply { data, malformed: count, first_malformed } = decoder.finish().map_err(fault)?;
         let first = first_malformed.map(fault);
         if let Some(error) = first.clone().filter(|_| self.config.strict_values) {
             return Err(error);
@@ -298,7 +309,7 @@ pub(super) fn decode_any(bytes: &[u8], piece: usize, read: &Read) {
     }
 }
 
-/// The pause that a server asks for, in seconds.
+/// The pause that a server requests, in seconds.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

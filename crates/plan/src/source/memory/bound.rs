@@ -6,11 +6,12 @@ use anabranch_rows::Column;
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use super::data::{MemoryData, Stored};
-use crate::bounds::{Budget, OverBudget};
+use super::data::{MemoryData, StoredEntry};
+use crate::bounds::OverBudget;
 use crate::source::values::{self, Values};
 use crate::source::{
-    Bound, Data, Error, Fetch, Field, Keys, Lists as Found, MalformedValues, Part, Pattern, Read, Reply,
+    Bound, Data, Error, Fetch, Field, Keys, Lists as FoundLists, MalformedValues, Part, Pattern, Read,
+    ReadContext, Reply,
 };
 
 /// The row of a key that is not there.
@@ -23,7 +24,7 @@ const SHARED_ENTRIES: usize = 256;
 /// The error of Redis for a command on a key of another type.
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
-/// Where the row of each key is.
+/// The row of each key.
 struct Index {
     /// The text around the one placeholder of the keys, if they have one.
     affixes: Option<(Box<str>, Box<str>)>,
@@ -82,12 +83,12 @@ impl MalformedRow {
 }
 
 impl Rows {
-    /// Numbers the keys that look like `pattern`; `read` takes the value of one, and notes what cannot be read.
+    /// Numbers the keys that match `pattern`. `read` takes the value of a key, and records problems.
     fn new(
         data: &MemoryData,
         pattern: &Pattern,
         strict: bool,
-        mut read: impl FnMut(&str, &Stored, &mut MalformedRow),
+        mut read: impl FnMut(&str, &StoredEntry, &mut MalformedRow),
     ) -> Rows {
         let literal = |part: Option<&Part>| match part {
             Some(Part::Literal(text)) => text.clone(),
@@ -151,7 +152,7 @@ pub(super) struct Fields {
     read: Read,
     rows: Rows,
     columns: Vec<Column>,
-    /// Why nothing can be read, if a field is of a type that is not held.
+    /// The reason why nothing can be read, if the type of a field is not supported.
     refused: Option<Error>,
 }
 
@@ -168,7 +169,7 @@ impl Fields {
         let mut columns: Vec<Values> = fields.iter().map(|field| Values::new(field.kind, 0)).collect();
         let rows = Rows::new(data, pattern, strict, |key, stored, malformed| {
             let command = || format!("{name} {key}");
-            let Stored::Hash(hash) = stored else {
+            let StoredEntry::Hash(hash) = stored else {
                 columns.iter_mut().for_each(Values::push_null);
                 return malformed.add(wrong_type(endpoint, command()));
             };
@@ -213,7 +214,7 @@ impl Bound for Fields {
         self.refused.as_ref()
     }
 
-    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, _: ReadContext<'_>) -> Fetch {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
@@ -234,7 +235,7 @@ pub(super) struct Lists {
     keys: String,
     read: Read,
     rows: Rows,
-    /// Where each row's ids end.
+    /// The end of each row's ids.
     ends: Vec<usize>,
     ids: Vec<i64>,
     scores: Option<Vec<f64>>,
@@ -273,10 +274,10 @@ impl Lists {
                 }
             };
             match (stored, &mut scores) {
-                (Stored::List(items), None) => {
+                (StoredEntry::List(items), None) => {
                     items.iter().take(limit).for_each(|item| _ = add(item, malformed));
                 }
-                (Stored::Scored(members), Some(scores)) => {
+                (StoredEntry::Scored(members), Some(scores)) => {
                     for (member, score) in members.iter().take(limit) {
                         if add(member, malformed) {
                             scores.push(*score);
@@ -298,7 +299,7 @@ impl Lists {
 }
 
 impl Bound for Lists {
-    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, context: ReadContext<'_>) -> Fetch {
         if let Some(reply) = self.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
@@ -309,11 +310,11 @@ impl Bound for Lists {
                 row => self.ends[row as usize - 1]..self.ends[row as usize],
             };
             let total = rows.iter().map(|row| range(*row).len()).sum();
-            let mut count = budget.reply();
+            let mut count = context.budget.reply();
             let values = u64::from(self.scores.is_some());
             let counted = count.take_ids(total as u64, values).and_then(|()| count.settle());
             counted.map_err(|over| self.too_long(over))?;
-            let mut found = Found {
+            let mut found = FoundLists {
                 lens: Vec::with_capacity(rows.len()),
                 ids: Vec::with_capacity(total),
                 scores: self.scores.as_ref().map(|_| Vec::with_capacity(total)),

@@ -18,7 +18,7 @@ pub struct MemoryData {
     /// The names of fields; hashes refer to them by place.
     names: Vec<Box<str>>,
     by_name: HashMap<Box<str>, u32>,
-    entries: HashMap<Box<str>, Stored>,
+    entries: HashMap<Box<str>, StoredEntry>,
     left_out: Vec<LeftOut>,
 }
 
@@ -33,12 +33,12 @@ struct LeftOut {
 
 /// The value under a key.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Stored {
-    /// Fields by the place of their name, and their values.
+pub(crate) enum StoredEntry {
+    /// Fields by the index of their name, with their values.
     Hash(Vec<(u32, Box<str>)>),
     /// Items, in order.
     List(Vec<Box<str>>),
-    /// Members and scores, as read with the highest first.
+    /// Members and scores, highest score first.
     Scored(Vec<(Box<str>, f64)>),
 }
 
@@ -50,8 +50,8 @@ impl MemoryData {
         Ok(data)
     }
 
-    /// Adds a file; its name ends in `.json`, `.csv` or `.parquet`. Tables need `pattern`, which makes the key of each
-    /// row from its columns: `user:{id}`.
+    /// Adds a file; its name ends in `.json`, `.csv` or `.parquet`. Tables need `pattern`, which defines the key of
+    /// each row by its columns: `user:{id}`.
     pub fn add_file(&mut self, path: &Path, pattern: Option<&str>) -> Result<(), Problems> {
         let place = path.display().to_string();
         let content =
@@ -78,7 +78,7 @@ impl MemoryData {
         }
     }
 
-    /// Adds what a JSON text says; see [`from_json`](Self::from_json).
+    /// Adds the content of a JSON text; see [`from_json`](Self::from_json).
     pub fn add_json(&mut self, place: &str, text: &str) -> Result<(), Problems> {
         let file: File<'_> = serde_json::from_str(text)
             .map_err(|e| Problem::new(place, format!("is not a data file: {e}")))?;
@@ -92,7 +92,7 @@ impl MemoryData {
                     _ => problems.error(not_a_value(format!("{}, field `{field}`", at()), value.get())),
                 }
             }
-            self.add(at, &key, Stored::Hash(hash), &mut problems);
+            self.add(at, &key, StoredEntry::Hash(hash), &mut problems);
         }
         for (key, items) in file.lists.0 {
             let at = || format!("{place}, list `{key}`");
@@ -103,7 +103,7 @@ impl MemoryData {
                     _ => problems.error(not_a_value(format!("{}, item {index}", at()), item.get())),
                 }
             }
-            self.add(at, &key, Stored::List(list), &mut problems);
+            self.add(at, &key, StoredEntry::List(list), &mut problems);
         }
         for (key, members) in file.zsets.0 {
             let at = || format!("{place}, sorted set `{key}`");
@@ -131,10 +131,10 @@ impl MemoryData {
         &mut self,
         at: impl Fn() -> String,
         key: &str,
-        stored: Stored,
+        stored: StoredEntry,
         problems: &mut Problems,
     ) {
-        if let Stored::Hash(fields) = &stored {
+        if let StoredEntry::Hash(fields) = &stored {
             let mut places: Vec<u32> = fields.iter().map(|(name, _)| *name).collect();
             places.sort_unstable();
             if let Some(pair) = places.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -143,7 +143,7 @@ impl MemoryData {
             }
         }
         if stored.is_empty() {
-            // As in Redis, where what becomes empty is gone.
+            // As in Redis, where an empty value does not exist.
             return;
         }
         match self.entries.entry(key.into()) {
@@ -165,7 +165,7 @@ impl MemoryData {
         place
     }
 
-    /// The place of a field's name, if any hash has it.
+    /// The index of a field's name, if any hash has it.
     pub(super) fn name_of(&self, field: &str) -> Option<u32> {
         self.by_name.get(field).copied()
     }
@@ -176,7 +176,7 @@ impl MemoryData {
         self.left_out.push(LeftOut { field: field.to_owned(), prefix, why: why.to_owned() });
     }
 
-    /// Why a field of rows with these keys is not there, if the table that has it was read without it.
+    /// The reason why a field of rows with these keys is missing, if the table that has it was read without it.
     pub(super) fn why_left_out(&self, field: &str, key: &str) -> Option<&str> {
         let prefix = key.split('{').next().unwrap_or_default();
         let found = self.left_out.iter().find(|left| left.field == field && left.prefix == prefix)?;
@@ -193,31 +193,31 @@ impl MemoryData {
         self.entries.len()
     }
 
-    /// True if there is no key.
+    /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All keys and what they hold, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Stored)> {
+    /// All keys and their values, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &StoredEntry)> {
         self.entries.iter().map(|(key, stored)| (&**key, stored))
     }
 }
 
-impl Stored {
+impl StoredEntry {
     fn is_empty(&self) -> bool {
         match self {
-            Stored::Hash(fields) => fields.is_empty(),
-            Stored::List(items) => items.is_empty(),
-            Stored::Scored(members) => members.is_empty(),
+            StoredEntry::Hash(fields) => fields.is_empty(),
+            StoredEntry::List(items) => items.is_empty(),
+            StoredEntry::Scored(members) => members.is_empty(),
         }
     }
 }
 
-/// As `ZRANGE ... REV` has it: by falling score, equal scores by falling member.
-fn scored_in_order(mut members: Vec<(Box<str>, f64)>) -> Stored {
+/// The order of `ZRANGE ... REV`: by falling score, equal scores by falling member.
+fn scored_in_order(mut members: Vec<(Box<str>, f64)>) -> StoredEntry {
     members.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| b.0.as_bytes().cmp(a.0.as_bytes())));
-    Stored::Scored(members)
+    StoredEntry::Scored(members)
 }
 
 fn not_a_value(place: String, found: &str) -> Problem {
@@ -236,7 +236,7 @@ struct File<'a> {
     zsets: Pairs<Pairs<&'a RawValue>>,
 }
 
-/// A JSON object with its entries as they are written, also those that are there twice.
+/// A JSON object with its entries in order, including duplicates.
 struct Pairs<T>(Vec<(String, T)>);
 
 impl<T> Default for Pairs<T> {

@@ -1,7 +1,7 @@
-//! A store inside the program, filled from files. Nothing else need be installed to run a plan.
+//! A store in memory, filled from files. A plan can run without any other installation.
 //!
-//! The reads of a plan are prepared when it is loaded: ids lead to row numbers, text to typed columns and flat lists,
-//! so that a request does no string work.
+//! The reads of a plan are prepared when it is loaded: ids are mapped to row numbers, text to typed columns and flat
+//! lists, so that a request does no string work.
 
 mod data;
 mod table;
@@ -14,14 +14,12 @@ use std::time::Duration;
 use anabranch_engine::clock::Clock;
 
 pub use data::MemoryData;
-pub(crate) use data::Stored;
+pub(crate) use data::StoredEntry;
 
-use crate::bounds::Budget;
-
-use super::{Bound, Error, Fetch, Hedge, Keys, Pattern, Read, Source};
+use super::{Bound, Error, Fetch, Hedge, Keys, Pattern, Read, ReadContext, Source};
 use bound::{Fields, Lists};
 
-/// A source of what [`MemoryData`] holds.
+/// A source of the content of [`MemoryData`].
 pub struct Memory {
     endpoint: Arc<str>,
     data: Arc<MemoryData>,
@@ -29,13 +27,13 @@ pub struct Memory {
     faults: Vec<(String, Arc<FaultState>)>,
     hedge: Option<Hedge>,
     /// Reads prepared so far, so that equal ones share their memory.
-    bound: Mutex<Vec<Prepared>>,
+    bound: Mutex<Vec<PreparedRead>>,
     max_inflight: Option<u32>,
     strict_values: bool,
 }
 
 /// A read that was bound.
-struct Prepared {
+struct PreparedRead {
     pattern: Pattern,
     read: Read,
     bound: Arc<dyn Bound>,
@@ -44,11 +42,11 @@ struct Prepared {
 /// Trouble on order, for demonstrations and tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fault {
-    /// How long each trip takes.
+    /// The duration of each trip.
     pub delay: Duration,
-    /// Every so many-th trip fails: 0 none, 1 all, 3 the third, the sixth and so on.
+    /// Every n-th trip fails: 0 none, 1 all, 3 the third, the sixth and so on.
     pub fail_every: u32,
-    /// After so many trips none comes back any more.
+    /// The number of trips after which none returns any more.
     pub stall_after: Option<u32>,
 }
 
@@ -72,8 +70,8 @@ impl Memory {
         }
     }
 
-    /// The same source, with trouble in reads whose keys begin with `prefix` (as the pattern is written; the empty
-    /// prefix means all). Of several that match the first counts.
+    /// The same source, with faults in reads whose key pattern begins with `prefix`; the empty prefix means all. Of
+    /// several that match, the first counts.
     #[must_use]
     pub fn with_fault(mut self, prefix: impl Into<String>, fault: Fault) -> Memory {
         self.faults.push((prefix.into(), Arc::new(FaultState { fault, trips: AtomicU32::new(0) })));
@@ -87,7 +85,7 @@ impl Memory {
         self
     }
 
-    /// The same source, with at most so many trips in flight, at least one.
+    /// The same source, with at most this many concurrent trips, at least one.
     #[must_use]
     pub fn with_max_inflight(mut self, trips: u32) -> Memory {
         self.max_inflight = Some(trips.max(1));
@@ -105,8 +103,8 @@ impl Memory {
 impl Source for Memory {
     fn bind(&self, pattern: &Pattern, read: &Read) -> Arc<dyn Bound> {
         let mut known = self.bound.lock().expect("no bind panics half-way");
-        let same = |known: &&Prepared| known.pattern == *pattern && known.read == *read;
-        if let Some(Prepared { bound, .. }) = known.iter().find(same) {
+        let same = |known: &&PreparedRead| known.pattern == *pattern && known.read == *read;
+        if let Some(PreparedRead { bound, .. }) = known.iter().find(same) {
             return Arc::clone(bound);
         }
         let bound: Arc<dyn Bound> = match read {
@@ -121,7 +119,7 @@ impl Source for Memory {
         let fault = self.faults.iter().find(|(prefix, _)| text.starts_with(&**prefix));
         let bound = match fault {
             None => bound,
-            Some((_, fault)) => Arc::new(Troubled {
+            Some((_, fault)) => Arc::new(FaultyRead {
                 endpoint: Arc::clone(&self.endpoint),
                 clock: Arc::clone(&self.clock),
                 fault: Arc::clone(fault),
@@ -129,7 +127,7 @@ impl Source for Memory {
             }),
         };
         let (pattern, read) = (pattern.clone(), read.clone());
-        known.push(Prepared { pattern, read, bound: Arc::clone(&bound) });
+        known.push(PreparedRead { pattern, read, bound: Arc::clone(&bound) });
         bound
     }
 
@@ -143,19 +141,19 @@ impl Source for Memory {
 }
 
 /// A read with trouble on order.
-struct Troubled {
+struct FaultyRead {
     endpoint: Arc<str>,
     clock: Arc<dyn Clock>,
     fault: Arc<FaultState>,
     bound: Arc<dyn Bound>,
 }
 
-impl Bound for Troubled {
+impl Bound for FaultyRead {
     fn refusal(&self) -> Option<&Error> {
         self.bound.refusal()
     }
 
-    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, context: ReadContext<'_>) -> Fetch {
         let Fault { delay, fail_every, stall_after } = self.fault.fault;
         let trip = self.fault.trips.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         if stall_after.is_some_and(|after| trip > after) {
@@ -165,7 +163,7 @@ impl Bound for Troubled {
             let cause = format!("trip {trip} was told to fail").into();
             Fetch::Ready(Err(Error::Connect { endpoint: Arc::clone(&self.endpoint), cause }))
         } else {
-            self.bound.fetch(keys, budget)
+            self.bound.fetch(keys, context)
         };
         if delay.is_zero() {
             return reply;

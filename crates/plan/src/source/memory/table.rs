@@ -1,4 +1,4 @@
-//! Tables as hashes: each row of a CSV or Parquet file becomes a hash whose key is made of its columns.
+//! Tables as hashes: each row of a CSV or Parquet file becomes a hash. Its key is made from its columns.
 
 use std::fmt::Write as _;
 
@@ -15,10 +15,10 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 
-use super::data::{MemoryData, Stored};
+use super::data::{MemoryData, StoredEntry};
 use crate::source::pattern::{Piece, pieces};
 
-/// How many things wrong with a table are listed.
+/// The most problems of a table that are listed.
 const LISTED: usize = 20;
 
 impl MemoryData {
@@ -76,7 +76,7 @@ impl MemoryData {
 /// The types of columns that are read.
 const READABLE: &str = "columns of integers, floats, booleans and strings are read";
 
-/// Why a Parquet file cannot be read. A file of a compression that is not built in is a Parquet file all the same.
+/// The error of reading a Parquet file. An unsupported compression has its own message.
 fn not_read(error: &ParquetError) -> String {
     let text = error.to_string();
     match text.split_once("Disabled feature at compile time: ") {
@@ -164,7 +164,7 @@ impl<'a> TableRows<'a> {
         }
         let fields = self.names.iter().enumerate();
         let fields = fields.filter_map(|(column, name)| Some((*name, cell(column)?.into()))).collect();
-        self.data.add(at, &key, Stored::Hash(fields), &mut self.problems);
+        self.data.add(at, &key, StoredEntry::Hash(fields), &mut self.problems);
         self.enough()
     }
 

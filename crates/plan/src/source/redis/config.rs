@@ -1,4 +1,4 @@
-//! How to reach a Redis.
+//! The settings of a Redis source.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,50 +6,50 @@ use std::time::Duration;
 use crate::registry::Endpoint;
 use crate::source::{Error, Hedge};
 
-/// The shortest silence after which a connection is given up.
+/// The shortest silence after which a connection is closed.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// How to reach a Redis, and the bounds on reads.
+/// The address of a Redis, and the limits of reads.
 #[derive(Clone)]
 pub struct RedisConfig {
     /// Its name in messages.
     pub endpoint: Arc<str>,
-    /// Host and port; of a Cluster any of its nodes, several if one may be down.
+    /// Host and port. For a Cluster, any of its nodes; several if one may be down.
     pub servers: Vec<(String, u16)>,
-    /// True if it is a Cluster. Only then are redirects to other servers followed: a server that may send its clients
-    /// anywhere also gets them to send their password there.
+    /// Whether it is a Cluster. Redirects to other servers are followed only then, because a server that may redirect
+    /// its clients anywhere could make them send their password there.
     pub cluster: bool,
-    /// How to encrypt, if it is done.
+    /// The TLS settings, if the connection is encrypted.
     pub tls: Option<RedisTls>,
-    /// The user name, if the server asks for one.
+    /// The user name, if the server requires one.
     pub username: Option<String>,
-    /// The password, if the server asks for one.
+    /// The password, if the server requires one.
     pub password: Option<String>,
-    /// The number of the database; a Cluster has just 0.
+    /// The number of the database. A Cluster has only 0.
     pub database: u32,
     /// Connections to each server, shared by all requests.
     pub connections: usize,
-    /// The longest to wait for a connection.
+    /// The timeout of connecting.
     pub connect_timeout: Duration,
-    /// The longest to wait for a trip's reply.
+    /// The timeout of a trip's reply.
     pub response_timeout: Duration,
-    /// Trips in flight at a time.
+    /// The most concurrent trips.
     pub max_inflight: u32,
     /// Commands in a trip; a read of more keys makes several trips, one after the other.
     pub pipeline: usize,
-    /// When a late read is sent a second time, if that is done; of several connections the next one takes it.
+    /// The hedging of late reads, if enabled. If there are several connections, the next one is used.
     pub hedge: Option<Hedge>,
-    /// The most bytes that the replies of one trip may have.
+    /// The size limit of the replies of one trip, in bytes.
     pub max_reply_bytes: usize,
-    /// True if a value that cannot be read, or a key of another type, fails the read. Otherwise it is null, or left out
+    /// Whether a value that cannot be read, or a key of another type, fails the read. Otherwise it is null, or left out
     /// of its list, and counted in [`Reply::malformed`](crate::source::Reply::malformed).
     pub strict_values: bool,
 }
 
-/// How to encrypt.
+/// TLS settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RedisTls {
-    /// The certificates of trusted authorities, as PEM; without them those that the machine trusts.
+    /// The certificates of trusted authorities, as PEM. Default: the system's.
     pub authorities: Option<Vec<u8>>,
 }
 
@@ -76,8 +76,8 @@ impl RedisConfig {
         }
     }
 
-    /// How long a server may leave its oldest command without any reply before the connection is given up. It may be
-    /// half-open: nothing will come from it any more.
+    /// The time for which a server may leave its oldest command without any reply before the connection is closed. The
+    /// connection may be half-open, so that nothing arrives any more.
     pub fn allowed_silence(&self) -> Duration {
         SILENCE.max(self.response_timeout)
     }
@@ -145,7 +145,7 @@ impl RedisConfig {
     }
 }
 
-/// Everything but what is secret.
+/// Shows everything except for secrets.
 impl std::fmt::Debug for RedisConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RedisConfig")

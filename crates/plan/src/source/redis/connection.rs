@@ -1,7 +1,8 @@
-//! One connection: a task that owns the socket, sends what trips have queued in one write, and decodes their replies.
+//! One connection: a task that owns the socket, sends the queued commands of trips in one write, and decodes their
+//! replies.
 //!
-//! Replies come in the order of their commands. A trip that its caller has given up keeps its place, and its replies
-//! are skipped; so a server that falls silent is noticed although no caller waits long enough to see it.
+//! Replies come in the order of their commands. A cancelled trip keeps its place, and its replies are skipped. So a
+//! silent server is detected even if no caller waits long enough to notice.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,18 +17,18 @@ use tokio::sync::oneshot;
 
 use super::dial::Socket;
 use super::link::Shared;
-use super::resp::{Broken, Decoder};
+use super::resp::{Decoder, ProtocolError};
 use super::sink::Sink;
 use crate::source::Error;
 
 /// Bytes that are read and decoded before other tasks get their turn.
 const SLICE: usize = 64 << 10;
 
-/// A read buffer that has grown beyond this is let go when it is empty.
+/// A read buffer that has grown beyond this is freed when it is empty.
 const LARGE: usize = 4 * SLICE;
 
-/// Commands without a reply that keep a server busy for a while. As long as it has more of them, further commands
-/// wait to leave in one write.
+/// The number of unanswered commands that keep a server busy for a while. While it has more, further commands wait to
+/// be sent in one write.
 const BUSY: usize = 96;
 
 /// Times the allowed silence after which a reply must be complete, however slowly it drips.
@@ -39,35 +40,35 @@ const TIMER_STEP: Duration = Duration::from_millis(2);
 /// Commands that wait to be sent, and then for their replies.
 pub(super) struct Trip {
     pub(super) sink: Sink,
-    /// Replies still to come, those to `ASKING` not counted.
+    /// The remaining replies, without those to `ASKING`.
     pub(super) replies: u32,
-    /// True if an `ASKING` stands before each command.
+    /// Whether an `ASKING` precedes each command.
     pub(super) asking: bool,
-    /// True if the next reply is that to an `ASKING`.
+    /// Whether the next reply is to an `ASKING`.
     pub(super) acknowledgement: bool,
     pub(super) sent: Instant,
-    /// `None` once it has been told that it is late.
+    /// `None` once its lateness has been reported.
     pub(super) done: Option<oneshot::Sender<Outcome>>,
 }
 
 /// The end of a trip.
 pub(super) type Outcome = Result<Sink, Failure>;
 
-/// Why a trip has no replies.
+/// The reason why a trip has no replies.
 #[derive(Debug)]
 pub(super) enum Failure {
     Error(Error),
-    /// Its reply at this place is not RESP, or breaks a bound.
+    /// The reply at this index is not RESP, or exceeds a limit.
     Malformed {
         row: u32,
-        found: Broken,
+        found: ProtocolError,
     },
 }
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 pub(super) struct End {
     pub(super) cause: String,
-    /// True if the server said nothing for too long.
+    /// Whether the server was silent for too long.
     pub(super) silent: bool,
 }
 
@@ -80,22 +81,22 @@ pub(super) struct Connection {
     start: usize,
     end: usize,
     decoder: Decoder,
-    /// Bytes under way to the socket.
+    /// The bytes that are being written to the socket.
     writing: Vec<u8>,
     written: usize,
     must_flush: bool,
     in_flight: VecDeque<Trip>,
-    /// Commands of these that have no reply yet.
+    /// The number of their commands without a reply.
     unanswered: usize,
-    /// Trips at the front that have been told that they are late.
+    /// The number of trips at the front that have been reported as late.
     late: usize,
-    /// When bytes last came.
+    /// The time at which bytes last arrived.
     heard: Instant,
     timer: Option<(Instant, Sleep)>,
-    /// True if other tasks had their turn since something was queued.
+    /// Whether other tasks had their turn since something was queued.
     waited: bool,
     last_batch: usize,
-    /// Takes messages that answer nobody.
+    /// Takes messages that are not replies.
     nobody: Sink,
 }
 
@@ -196,15 +197,15 @@ impl Connection {
         Ok(more_to_read || more_to_send || self.late > late)
     }
 
-    /// Moves what is queued to what is being written, once other tasks had their turn to add to it; whether it waits
+    /// Moves queued bytes to the write buffer, once other tasks had their turn to add to them. Returns whether it waits
     /// for that.
     fn take_queue(&mut self, cx: &Context<'_>) -> bool {
         if self.written < self.writing.len() {
             return false;
         }
         let mut state = self.shared.lock();
-        // The server cannot run dry: the reply that leaves it with fewer commands wakes this task. A server that answers
-        // late gets everything at once, so that no trip is late because it waited here.
+        // The server cannot run dry, because the reply that leaves it with fewer commands wakes this task. A late
+        // server gets everything immediately, so that no trip is late because it waited here.
         if self.late == 0 && self.unanswered >= BUSY.max(state.commands) {
             return false;
         }
@@ -291,7 +292,7 @@ impl Connection {
         }
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
-        // What is left is the beginning of one text, whose length was checked against the bound on a reply.
+        // The rest is the beginning of one text, whose length was checked against the limit of a reply.
         if self.buffer.len() - self.end < SLICE / 4 {
             self.buffer.resize(2 * self.buffer.len(), 0);
         }
@@ -323,7 +324,7 @@ impl Connection {
                 break;
             }
             if !self.end_reply() {
-                return Err(self.malformed(Broken("a reply to no command".into())));
+                return Err(self.malformed(ProtocolError("a reply to no command".into())));
             }
         }
         Ok(())
@@ -352,7 +353,7 @@ impl Connection {
     }
 
     /// Tells the trip whose reply is malformed, and ends the connection.
-    fn malformed(&mut self, found: Broken) -> End {
+    fn malformed(&mut self, found: ProtocolError) -> End {
         let cause = format!("{}: a malformed reply: {}", self.shared.address(), found.0);
         if let Some(trip) = self.in_flight.pop_front() {
             let row = trip.sink.rows();
@@ -361,8 +362,8 @@ impl Connection {
         End { cause, silent: false }
     }
 
-    /// Tells trips that are late, gives the connection up if the server is silent, and sets the timer. While there is
-    /// more to read, a late reply may be among it: then it is this process that is slow, and trips get twice their time.
+    /// Reports late trips, closes the connection if the server is silent, and sets the timer. While there is more to
+    /// read, it may contain a late reply. Then this process is slow, and trips get twice their time.
     fn look_at_time(&mut self, cx: &mut Context<'_>, more_to_read: bool) -> Result<(), End> {
         let Some(oldest) = self.in_flight.front() else { return Ok(()) };
         let now = self.shared.clock.now();
@@ -429,7 +430,7 @@ impl End {
     }
 }
 
-/// The error of something that may be under way still.
+/// The error of an operation that may still be pending.
 fn ready_err<E>(poll: Poll<Result<(), E>>) -> Result<(), E> {
     match poll {
         Poll::Ready(result) => result,

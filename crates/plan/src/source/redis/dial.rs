@@ -1,4 +1,4 @@
-//! Sockets to servers: TCP, with TLS where it is asked for.
+//! Sockets to servers: TCP, with TLS if it is configured.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 
 use super::config::RedisTls;
 
-/// How long a connection may be idle before the system probes whether the server is there.
+/// The idle time of a connection before the system probes the server.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 
 /// The time between two such probes, of which three must fail.
@@ -36,7 +36,7 @@ pub(super) trait Dial: Send + Sync + 'static {
 pub(super) struct Network {
     tls: Option<RedisTls>,
     connector: OnceLock<TlsConnector>,
-    /// How long sent bytes may stay without an acknowledgement.
+    /// The time for which sent bytes may stay unacknowledged.
     unacknowledged: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Network {
         Ok(self.connector.get_or_init(|| made))
     }
 
-    /// The options are a help, not a need: a system that lacks one is as good as before.
+    /// Sets socket options. They are optional, so errors are ignored.
     fn set_options(&self, stream: &TcpStream) {
         let _ = stream.set_nodelay(true);
         let _ = sockopt::set_socket_keepalive(stream, true);

@@ -6,7 +6,7 @@ pub(super) fn command(out: &mut Vec<u8>, words: &[impl AsRef<[u8]>]) {
     words.iter().for_each(|word| self::word(out, word.as_ref()));
 }
 
-/// Appends the beginning of a command of so many words.
+/// Appends the beginning of a command with this many words.
 pub(super) fn head(out: &mut Vec<u8>, words: usize) {
     length(out, b'*', words);
 }

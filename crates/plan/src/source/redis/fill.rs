@@ -8,7 +8,7 @@ use super::servers::Commands;
 use super::sink::{Sink, Value};
 use super::slots;
 use crate::source::Error;
-use crate::source::memory::{MemoryData, Stored};
+use crate::source::memory::{MemoryData, StoredEntry};
 
 /// Keys written in one go.
 const KEYS: usize = 500;
@@ -18,7 +18,7 @@ const ITEMS: usize = 1_000;
 
 /// Writes all of `data` to a Redis and replaces the values of its keys; returns the number of keys.
 pub async fn seed(data: &MemoryData, redis: &Redis) -> Result<usize, Error> {
-    let mut keys: Vec<(&str, &Stored)> = data.iter().collect();
+    let mut keys: Vec<(&str, &StoredEntry)> = data.iter().collect();
     keys.sort_unstable_by_key(|(key, _)| *key);
     for keys in keys.chunks(KEYS) {
         let mut writes = Writes(Vec::new());
@@ -40,18 +40,18 @@ pub async fn seed(data: &MemoryData, redis: &Redis) -> Result<usize, Error> {
     Ok(data.len())
 }
 
-fn write(data: &MemoryData, key: &str, stored: &Stored, writes: &mut Writes) {
+fn write(data: &MemoryData, key: &str, stored: &StoredEntry, writes: &mut Writes) {
     match stored {
-        Stored::Hash(fields) => {
+        StoredEntry::Hash(fields) => {
             let words = fields.iter().flat_map(|(name, value)| [data.field(*name), &**value]);
             writes.add("HSET", key, words.map(str::to_owned));
         }
-        Stored::List(items) => {
+        StoredEntry::List(items) => {
             for items in items.chunks(ITEMS) {
                 writes.add("RPUSH", key, items.iter().map(|item| item.to_string()));
             }
         }
-        Stored::Scored(members) => {
+        StoredEntry::Scored(members) => {
             for members in members.chunks(ITEMS) {
                 let words =
                     members.iter().flat_map(|(member, score)| [score.to_string(), member.to_string()]);

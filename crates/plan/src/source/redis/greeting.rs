@@ -63,7 +63,7 @@ fn is_unknown(message: &str) -> bool {
     message.starts_with("NOPROTO") || message.to_ascii_lowercase().contains("unknown command")
 }
 
-/// An error and the way out of it.
+/// An error with advice.
 fn explained(message: &str) -> String {
     if message.starts_with("NOAUTH") {
         return format!("{message} (write user and password in the URL: redis://user:password@host)");

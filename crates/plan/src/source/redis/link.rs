@@ -1,7 +1,7 @@
-//! A connection that is made when it is first needed, and again when it broke.
+//! A connection that is opened when it is first needed, and again after a failure.
 //!
-//! A task of the link's own connects and serves; callers only queue bytes. So an attempt to connect goes on when the
-//! callers that wait for it give up, and there is one attempt at a time.
+//! The link's own task connects and serves; callers only queue bytes. So an attempt to connect continues even if the
+//! callers that wait for it are cancelled, and there is only one attempt at a time.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A connection that lived so long does not count as a failure when it ends.
+/// The lifetime after which the end of a connection does not count as a failure.
 const LONG_LIFE: Duration = Duration::from_secs(2);
 
 /// Bytes of commands that may wait for a connection.
@@ -47,7 +47,7 @@ pub(super) struct World {
     pub(super) counters: Arc<Counters>,
 }
 
-/// Counts what connections do.
+/// Counters of connections.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) writes: AtomicU64,
@@ -98,7 +98,7 @@ impl Link {
         }
     }
 
-    /// Queues commands with so many replies; the replies come over the channel.
+    /// Queues commands with this many replies, which arrive over the channel.
     pub(super) fn send(
         &self,
         mut bytes: Vec<u8>,
@@ -243,14 +243,14 @@ impl Shared {
 
 /// Connects whenever something is queued, and serves until the connection ends.
 async fn run(shared: Arc<Shared>) {
-    let ended = Ended(shared);
+    let ended = LinkTask(shared);
     let shared = &ended.0;
     let mut at_once = false;
     loop {
         if !std::mem::take(&mut at_once) {
             shared.wait_for_trips().await;
         }
-        // A probe that fails is no reason for the next one.
+        // A failed probe is not a reason for the next one.
         let mut trouble = true;
         match shared.connect().await {
             Err(error) => trouble = shared.fail(&error),
@@ -268,9 +268,9 @@ async fn run(shared: Arc<Shared>) {
 }
 
 /// The task of a link. If it ends with its runtime, the next trip starts another one.
-struct Ended(Arc<Shared>);
+struct LinkTask(Arc<Shared>);
 
-impl Drop for Ended {
+impl Drop for LinkTask {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         let task = state.task.take();

@@ -61,14 +61,14 @@ pub(super) fn decode_any(bytes: &[u8], piece: usize, read: &Read) {
     sink.into_data().assert_rows(4);
 }
 
-/// Counts of what a [`Redis`] has done.
+/// Counters of a [`Redis`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RedisCounts {
     /// Writes to sockets.
     pub writes: u64,
     /// Reads of sockets.
     pub reads: u64,
-    /// Connections that were made.
+    /// The number of connections that were opened.
     pub connections: u64,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Node {
     config: Arc<RedisConfig>,
     links: Vec<Link>,
     next: AtomicUsize,
-    /// Where reads are hedged: a second trip is of no use on the connection that keeps the first.
+    /// Set if reads are hedged: a second trip is useless on the connection that delays the first.
     rests: Option<Rests>,
 }
 
@@ -29,13 +29,13 @@ impl Node {
         Arc::new(Node { address: address.clone(), config, links, next, rests })
     }
 
-    /// Its connections in turn, but for those that rest.
+    /// The next connection, round-robin, without those that rest.
     pub(super) fn next_link(&self) -> usize {
         let link = self.next.fetch_add(1, Ordering::Relaxed) % self.links.len();
         self.rests.as_ref().map_or(link, |rests| rests.pass_over(link))
     }
 
-    /// Sends commands over one connection and waits for so many replies.
+    /// Sends commands over one connection and waits for this many replies.
     pub(super) async fn send(
         &self,
         link: usize,

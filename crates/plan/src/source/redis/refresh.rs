@@ -1,4 +1,5 @@
-//! The map of a Cluster's slots, made anew by a task of its own: it goes on when the request that began it is gone.
+//! The map of a Cluster's slots. Its own task renews it, so that this continues even if the request that started it is
+//! gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +17,26 @@ use super::sink::{Sink, Value};
 use super::slots;
 use crate::source::Error;
 
-/// How old a map must be to be made anew.
+/// The minimum age of a map before it is renewed.
 const MAP_AGE: Duration = Duration::from_millis(100);
 
 /// If a server has not answered after this time, the next one is asked as well.
 const HEAD_START: Duration = Duration::from_millis(50);
 
-/// An attempt under way.
+/// A renewal in progress.
 pub(super) struct Refresh {
     done: Shared<oneshot::Receiver<Result<(), Error>>>,
     _task: AbortOnDrop,
 }
 
 impl Inner {
-    /// Begins to make the map anew, unless that is under way or was done just now.
+    /// Starts to renew the map, unless that is in progress or was done recently.
     pub(super) fn refresh_soon(self: &Arc<Self>) {
         let seen = self.lock().routes.clone();
         let _under_way = self.begin_refresh(seen.as_ref());
     }
 
-    /// Waits until the map is made anew, unless it is no longer the one that was `seen`, or was made just now.
+    /// Waits until the map is renewed, unless it is no longer the one in `seen`, or was renewed recently.
     pub(super) async fn refreshed(self: &Arc<Self>, seen: Option<&Arc<Routes>>) -> Result<(), Error> {
         let Some(done) = self.begin_refresh(seen) else { return Ok(()) };
         done.await.unwrap_or_else(|_| {
@@ -44,7 +45,7 @@ impl Inner {
         })
     }
 
-    /// The attempt under way, or a new one; `None` if none is needed.
+    /// The renewal in progress, or a new one; `None` if none is needed.
     fn begin_refresh(
         self: &Arc<Self>,
         seen: Option<&Arc<Routes>>,
@@ -66,7 +67,7 @@ impl Inner {
         let task = self.world.tasks.spawn(Box::pin(async move {
             let outcome = look(&inner).await;
             let finished = inner.lock().refresh.take();
-            // Nobody may wait for it.
+            // There may be no receiver.
             let _ = tell.send(outcome);
             drop(finished);
         }));

@@ -17,7 +17,7 @@ const MAX_DEPTH: usize = 16;
 /// The longest line: an error, a simple string, or a number.
 const MAX_LINE: usize = 64 << 10;
 
-/// The shortest value, `_\r\n`. A list of `n` values takes at least so many bytes for each.
+/// The length of the shortest value, `_\r\n`. A list of `n` values takes at least `n` times as many bytes.
 const SHORTEST: u64 = 3;
 
 /// A part of a reply.
@@ -30,7 +30,7 @@ pub(super) enum Token<'a> {
     Double(f64),
     Bool(bool),
     Null,
-    /// The beginning of a group with so many values, or pairs of values.
+    /// The beginning of a group with this many values, or pairs of values.
     Begin(Group, u64),
 }
 
@@ -46,16 +46,16 @@ pub(super) enum Group {
     Attribute,
 }
 
-/// Why bytes are not a reply that may be read. The connection cannot be used any more.
+/// The reason why bytes are not a valid reply. The connection cannot be used any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Broken(pub(super) Cow<'static, str>);
+pub(super) struct ProtocolError(pub(super) Cow<'static, str>);
 
-fn broken<T>(why: impl Into<Cow<'static, str>>) -> Result<T, Broken> {
-    Err(Broken(why.into()))
+fn broken<T>(why: impl Into<Cow<'static, str>>) -> Result<T, ProtocolError> {
+    Err(ProtocolError(why.into()))
 }
 
 /// The first token of `input` and its length; `None` if more bytes are needed. No text may be longer than `most`.
-fn token(input: &[u8], most: usize) -> Result<Option<(Token<'_>, usize)>, Broken> {
+fn token(input: &[u8], most: usize) -> Result<Option<(Token<'_>, usize)>, ProtocolError> {
     let Some(kind) = input.first() else { return Ok(None) };
     let group = match kind {
         b'$' | b'=' | b'!' => return text(*kind, input, most),
@@ -75,7 +75,7 @@ fn token(input: &[u8], most: usize) -> Result<Option<(Token<'_>, usize)>, Broken
 }
 
 /// A text after its length.
-fn text(kind: u8, input: &[u8], most: usize) -> Result<Option<(Token<'_>, usize)>, Broken> {
+fn text(kind: u8, input: &[u8], most: usize) -> Result<Option<(Token<'_>, usize)>, ProtocolError> {
     let Some((len, start)) = number(input)? else { return Ok(None) };
     if len == -1 && kind == b'$' {
         return Ok(Some((Token::Null, start)));
@@ -101,7 +101,7 @@ fn text(kind: u8, input: &[u8], most: usize) -> Result<Option<(Token<'_>, usize)
 }
 
 /// A value that is one line.
-fn simple(kind: u8, input: &[u8]) -> Result<Option<(Token<'_>, usize)>, Broken> {
+fn simple(kind: u8, input: &[u8]) -> Result<Option<(Token<'_>, usize)>, ProtocolError> {
     if kind == b':' {
         return Ok(number(input)?.map(|(value, end)| (Token::Int(value), end)));
     }
@@ -133,7 +133,7 @@ fn simple(kind: u8, input: &[u8]) -> Result<Option<(Token<'_>, usize)>, Broken> 
 }
 
 /// The number between the first byte and the line break, and where its line ends.
-fn number(input: &[u8]) -> Result<Option<(i64, usize)>, Broken> {
+fn number(input: &[u8]) -> Result<Option<(i64, usize)>, ProtocolError> {
     let (sign, start) = match input.get(1) {
         None => return Ok(None),
         Some(b'-') => (-1, 2),
@@ -184,14 +184,14 @@ struct Open {
 }
 
 impl Decoder {
-    /// Begins the replies of a trip, which may take so many bytes.
+    /// Begins the replies of a trip, which may take this many bytes.
     pub(super) fn begin(&mut self, bytes: usize) {
         self.left = bytes;
     }
 
     /// Decodes from `input` until the reply is complete or more bytes are needed: how many bytes were used, and
     /// whether the reply is complete.
-    pub(super) fn feed(&mut self, input: &[u8], sink: &mut Sink) -> Result<(usize, bool), Broken> {
+    pub(super) fn feed(&mut self, input: &[u8], sink: &mut Sink) -> Result<(usize, bool), ProtocolError> {
         let mut at = 0;
         loop {
             if let ([open], None) = (&mut self.open[..], self.skip) {
@@ -211,7 +211,7 @@ impl Decoder {
         }
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), Broken> {
+    fn spend(&mut self, bytes: usize) -> Result<(), ProtocolError> {
         match self.left.checked_sub(bytes) {
             Some(left) => self.left = left,
             None => return broken("more bytes than the bound on a reply"),
@@ -220,7 +220,7 @@ impl Decoder {
     }
 
     /// Takes a token; whether it completes the reply.
-    fn take(&mut self, token: Token<'_>, sink: &mut Sink) -> Result<bool, Broken> {
+    fn take(&mut self, token: Token<'_>, sink: &mut Sink) -> Result<bool, ProtocolError> {
         let depth = self.open.len();
         let Token::Begin(group, len) = token else {
             if self.skip.is_none() {

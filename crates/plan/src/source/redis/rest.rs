@@ -1,4 +1,4 @@
-//! Connections that rest: one on which a trip was given up after it had been out for long is passed over for a while.
+//! Connections that rest: a connection on which a slow trip was cancelled is skipped for a while.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,10 +8,10 @@ use anabranch_engine::clock::Clock;
 
 use crate::spread::Spread;
 
-/// How long a connection rests.
+/// The duration of a rest.
 const REST: Duration = Duration::from_millis(50);
 
-/// A trip is out for long after so many times the median, and no sooner than after [`SHORTEST`].
+/// A trip is slow after this multiple of the median, and not before [`SHORTEST`].
 const LONG: u32 = 2;
 
 /// A shorter silence says more about this machine than about a connection.
@@ -20,15 +20,15 @@ const SHORTEST: Duration = Duration::from_millis(1);
 /// The rests of the connections to one server.
 pub(super) struct Rests {
     clock: Arc<dyn Clock>,
-    /// How long trips took that were answered.
+    /// The durations of answered trips.
     spread: Spread,
-    /// True if some connection may be resting; as long as none is, nobody looks further.
+    /// Whether any connection may be resting. Otherwise no lock is taken.
     any: AtomicBool,
-    /// Until when each rests.
+    /// The end of each connection's rest.
     until: Mutex<Vec<Option<Instant>>>,
 }
 
-/// A trip on a connection; dropped before its end it was given up.
+/// A trip on a connection. If it is dropped before its end, it was cancelled.
 pub(super) struct Outing<'a> {
     rests: Option<&'a Rests>,
     link: usize,

@@ -15,7 +15,7 @@ use super::sink::Sink;
 use super::slots::{self, Redirect};
 use crate::source::Error;
 
-/// How often a trip follows the redirects of a Cluster, before it gives up.
+/// The most redirects of a Cluster that a trip follows.
 const ROUNDS: usize = 5;
 
 /// Commands that go to the servers of their keys.
@@ -34,7 +34,7 @@ pub(super) trait Commands: Sync {
     /// A command and its key, for messages.
     fn name(&self, at: usize) -> String;
 
-    /// Takes the replies to so many commands.
+    /// The sink for the replies to this many commands.
     fn sink(&self, commands: usize) -> Sink;
 
     /// True if a command that may have been carried out may be sent again.
@@ -43,7 +43,7 @@ pub(super) trait Commands: Sync {
     }
 }
 
-/// The replies to commands, by server, and the trips they took. Of two replies to a command the later one counts.
+/// The replies to commands, by server, and the number of trips. Of two replies to a command, the later one counts.
 pub(super) struct Answers {
     pub(super) parts: Vec<Part>,
     pub(super) trips: u32,
@@ -62,7 +62,7 @@ impl Part {
     }
 }
 
-/// All servers of an endpoint. Dropping it ends what runs for it.
+/// All servers of an endpoint. Dropping it ends its tasks.
 pub(super) struct Servers(Arc<Inner>);
 
 pub(super) struct Inner {
@@ -77,7 +77,7 @@ pub(super) struct State {
     /// The known servers, the configured ones first.
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) routes: Option<Arc<Routes>>,
-    /// The attempt to make the map of the slots anew, if one is under way.
+    /// The renewal of the slot map, if one is in progress.
     pub(super) refresh: Option<Refresh>,
 }
 
@@ -252,8 +252,8 @@ impl Inner {
         groups
     }
 
-    /// Sends the commands of a group, in as many trips as it takes. If the connection breaks, it is done once more,
-    /// if its commands may be repeated.
+    /// Sends the commands of a group, in as many trips as needed. If the connection breaks, this is retried once, if
+    /// the commands may be repeated.
     async fn send(&self, group: &Group, commands: &dyn Commands) -> (Result<Sink, Error>, u32) {
         let (mut trips, mut again) = (0, commands.may_repeat());
         loop {

@@ -1,4 +1,4 @@
-//! Where replies are decoded to: the columns or lists of a read.
+//! The sinks of decoded replies: the columns or lists of a read.
 
 use std::sync::Arc;
 
@@ -28,25 +28,25 @@ pub(super) struct Sink {
 }
 
 enum Shape {
-    /// Nobody waits for the replies any more.
+    /// The replies are not needed any more.
     Nothing,
     Columns {
         fields: Arc<[Field]>,
         columns: Vec<Values>,
-        /// The field that comes next.
+        /// The index of the next field.
         at: usize,
     },
     Ids {
         limit: u32,
         lists: Lists,
-        /// Where the list under way begins.
+        /// The start of the current list.
         start: usize,
     },
-    Scored(Scored),
+    Scored(ScoredLists),
     Values(Vec<Value>, Vec<Vec<Value>>),
 }
 
-struct Scored {
+struct ScoredLists {
     limit: u32,
     lists: Lists,
     scores: Vec<f64>,
@@ -69,9 +69,9 @@ pub(super) struct Fault {
 pub(super) enum FaultKind {
     /// An error of the server.
     Refused(String),
-    /// A list with more items than were asked for.
+    /// A list with more items than requested.
     TooMany(u64),
-    /// More than the request may make.
+    /// The reply exceeds the budget of the request.
     TooLong(OverBudget),
 }
 
@@ -81,12 +81,12 @@ pub(super) struct MalformedValue {
     pub(super) row: u32,
     /// The place of its field, if it is the value of one.
     pub(super) field: Option<usize>,
-    pub(super) found: Found,
+    pub(super) found: FoundValue,
     pub(super) expected: &'static str,
 }
 
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FoundValue {
     /// A value, as messages show it.
     Value(String),
     /// An item of a list.
@@ -104,7 +104,7 @@ pub(super) enum Value {
     Bool(bool),
     Text(Vec<u8>),
     Error(String),
-    /// A list, a set, or a map with its keys and values in turn.
+    /// A list, a set, or a map with alternating keys and values.
     List(Vec<Value>),
 }
 
@@ -136,7 +136,7 @@ impl Sink {
         Sink::new(Shape::Values(Vec::new(), Vec::new()))
     }
 
-    /// For the replies to so many commands of a read, which `count` counts.
+    /// A sink for the replies to this many commands of a read, which `count` counts.
     pub(super) fn of(read: &Read, commands: usize, count: ReplyCount) -> Sink {
         let lists = || Lists { lens: Vec::with_capacity(commands), ..Lists::default() };
         let shape = match read {
@@ -146,7 +146,7 @@ impl Sink {
                 at: 0,
             },
             Read::List { limit } => Shape::Ids { limit: *limit, lists: lists(), start: 0 },
-            Read::Scored { limit } => Shape::Scored(Scored {
+            Read::Scored { limit } => Shape::Scored(ScoredLists {
                 limit: *limit,
                 lists: lists(),
                 scores: Vec::new(),
@@ -222,7 +222,7 @@ impl Sink {
             Shape::Ids { lists, .. } => match (depth, id(token)) {
                 (0, _) => self.add_malformed_row(shown(token), "a list"),
                 (_, Some(id)) => lists.ids.push(id),
-                (_, None) => self.add_malformed(None, Found::Item(shown(token)), values::AN_ID),
+                (_, None) => self.add_malformed(None, FoundValue::Item(shown(token)), values::AN_ID),
             },
             Shape::Scored(scored) => match depth {
                 0 => self.add_malformed_row(shown(token), "a list"),
@@ -230,7 +230,7 @@ impl Sink {
                     scored.has_member = true;
                     scored.member = id(token);
                     if scored.member.is_none() {
-                        self.add_malformed(None, Found::Item(shown(token)), values::AN_ID);
+                        self.add_malformed(None, FoundValue::Item(shown(token)), values::AN_ID);
                     }
                 }
                 _ => {
@@ -245,7 +245,7 @@ impl Sink {
                                 }
                             }
                         }
-                        (Some(_), None) => self.add_malformed(None, Found::Value(shown(token)), A_PAIR),
+                        (Some(_), None) => self.add_malformed(None, FoundValue::Value(shown(token)), A_PAIR),
                         (None, _) => {}
                     }
                 }
@@ -295,10 +295,10 @@ impl Sink {
                 }
                 (0, Group::List) => self.too_many(len),
                 (0, _) => self.add_malformed_row(found(), "a list"),
-                _ => self.add_malformed(None, Found::Item(found()), values::AN_ID),
+                _ => self.add_malformed(None, FoundValue::Item(found()), values::AN_ID),
             },
             Shape::Scored(scored) => match (depth, group, len) {
-                // In RESP2 members and scores come in turn.
+                // In RESP2, members and scores alternate.
                 (0, Group::List, _) if len <= 2 * u64::from(scored.limit) => {
                     scored.start = scored.lists.ids.len();
                     scored.has_member = false;
@@ -312,7 +312,7 @@ impl Sink {
                 }
                 _ => {
                     scored.has_member = false;
-                    self.add_malformed(None, Found::Value(found()), A_PAIR);
+                    self.add_malformed(None, FoundValue::Value(found()), A_PAIR);
                 }
             },
             Shape::Values(_, open) => {
@@ -347,7 +347,7 @@ impl Sink {
         }
     }
 
-    /// Takes what it can of the items of a list at once; the bytes used.
+    /// Takes as many items of a list as possible at once. Returns the number of bytes used.
     #[inline]
     pub(super) fn run(&mut self, input: &[u8], left: &mut u64) -> usize {
         match &mut self.shape {
@@ -371,7 +371,7 @@ impl Sink {
             other => {
                 column.push_null();
                 let expected = values::expected(fields[at].kind);
-                self.add_malformed(Some(at), Found::Value(shown(other)), expected);
+                self.add_malformed(Some(at), FoundValue::Value(shown(other)), expected);
             }
         }
     }
@@ -382,7 +382,7 @@ impl Sink {
         if let Some(redirect) = Redirect::parse(row, message) {
             self.redirects.push(redirect);
         } else if message.starts_with(b"WRONGTYPE") {
-            self.add_malformed(None, Found::WrongType(lossy(message)), "a value of the type asked for");
+            self.add_malformed(None, FoundValue::WrongType(lossy(message)), "a value of the type asked for");
         } else {
             self.fault.get_or_insert_with(|| Fault { row, kind: FaultKind::Refused(lossy(message)) });
         }
@@ -395,7 +395,7 @@ impl Sink {
         self.push_empty();
     }
 
-    /// Notes that the replies are more than the request may make. Those that came are let go, the others are skipped.
+    /// Records that the replies exceed the budget of the request. Earlier replies are dropped, later ones are skipped.
     #[cold]
     fn too_long(&mut self, over: OverBudget) {
         let row = self.row;
@@ -403,10 +403,10 @@ impl Sink {
         self.fault.get_or_insert(Fault { row, kind: FaultKind::TooLong(over) });
     }
 
-    /// Counts what is left to count of complete replies.
+    /// Counts the rest of complete replies.
     pub(super) fn settle(&mut self) {
         if let Some(Err(over)) = self.count.as_mut().map(ReplyCount::settle) {
-            // All replies are complete, so it is told of the last one.
+            // All replies are complete, so the last one is reported.
             let row = self.row.saturating_sub(1);
             self.fault.get_or_insert(Fault { row, kind: FaultKind::TooLong(over) });
         }
@@ -414,12 +414,12 @@ impl Sink {
 
     /// Counts a reply that cannot be read and leaves its row empty.
     fn add_malformed_row(&mut self, found: String, expected: &'static str) {
-        self.add_malformed(None, Found::Value(found), expected);
+        self.add_malformed(None, FoundValue::Value(found), expected);
         self.push_empty();
     }
 
     /// Counts a value that cannot be read.
-    fn add_malformed(&mut self, field: Option<usize>, found: Found, expected: &'static str) {
+    fn add_malformed(&mut self, field: Option<usize>, found: FoundValue, expected: &'static str) {
         self.malformed = self.malformed.saturating_add(1);
         let row = self.row;
         self.first_malformed.get_or_insert(MalformedValue { row, field, found, expected });
@@ -428,7 +428,7 @@ impl Sink {
     fn push_empty(&mut self) {
         match &mut self.shape {
             Shape::Columns { columns, .. } => columns.iter_mut().for_each(Values::push_null),
-            Shape::Ids { lists, .. } | Shape::Scored(Scored { lists, .. }) => lists.lens.push(0),
+            Shape::Ids { lists, .. } | Shape::Scored(ScoredLists { lists, .. }) => lists.lens.push(0),
             Shape::Nothing | Shape::Values(..) => {}
         }
     }

@@ -18,12 +18,12 @@ pub(super) struct Range {
 pub(super) struct Redirect {
     /// The place of its command in the trip.
     pub(super) row: u32,
-    /// True if the slot is only arriving there, so that the server must be told `ASKING`.
+    /// Whether the slot is only being migrated there, so that the server needs an `ASKING`.
     pub(super) asking: bool,
     /// The host; empty if the server does not know its own name.
     pub(super) host: String,
     pub(super) port: u16,
-    /// The words of the server.
+    /// The server's message.
     pub(super) message: String,
 }
 
@@ -43,7 +43,7 @@ impl Redirect {
     }
 }
 
-/// The slot of a key. Of `a{b}c` only `b` counts, so that keys can be kept together.
+/// The slot of a key. Only `b` of `a{b}c` counts, so that related keys can have the same slot.
 pub(super) fn of(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn slots_are_those_of_redis() {
-        // As `CLUSTER KEYSLOT` says.
+        // The results of `CLUSTER KEYSLOT`.
         assert_eq!(of(b"123456789"), 0x31c3);
         assert_eq!(of(b"foo"), 12_182);
         assert_eq!(of(b"{user1000}.following"), of(b"user1000"));

@@ -19,7 +19,7 @@ use super::resp::Decoder;
 use super::sink::{Sink, Value};
 use super::{Redis, RedisConfig};
 use crate::bounds::{Bounds, Budget};
-use crate::source::{Error, Fetch, Field, Keys, Pattern, Read, Source};
+use crate::source::{Error, Fetch, Field, Keys, Pattern, Read, ReadContext, Source};
 
 /// The answer of a server at a port to a command on one of its connections, counted from 0; `None` if it is silent.
 type Script = Arc<dyn Fn(u16, usize, &[String]) -> Option<String> + Send + Sync>;
@@ -33,7 +33,7 @@ struct Servers {
     writes: Arc<Mutex<usize>>,
 }
 
-struct Scripted {
+struct ScriptedSocket {
     servers: Servers,
     port: u16,
     number: usize,
@@ -68,7 +68,7 @@ impl Dial for Servers {
     fn dial<'a>(&'a self, _: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Socket>>> {
         let mut connections = self.connections.lock().unwrap();
         let count = connections.entry(port).or_default();
-        let socket = Scripted {
+        let socket = ScriptedSocket {
             servers: self.clone(),
             port,
             number: *count,
@@ -82,7 +82,7 @@ impl Dial for Servers {
     }
 }
 
-impl Scripted {
+impl ScriptedSocket {
     fn answer(&mut self, command: &Value) {
         let Value::List(words) = command else { panic!("{command:?} is a command") };
         let word = |word: &Value| match word {
@@ -102,7 +102,7 @@ impl Scripted {
     }
 }
 
-impl AsyncRead for Scripted {
+impl AsyncRead for ScriptedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -121,7 +121,7 @@ impl AsyncRead for Scripted {
     }
 }
 
-impl AsyncWrite for Scripted {
+impl AsyncWrite for ScriptedSocket {
     fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         *self.servers.writes.lock().unwrap() += 1;
         self.received.extend_from_slice(bytes);
@@ -157,10 +157,12 @@ fn ok() -> Option<String> {
     Some("$2\r\nUS\r\n".to_owned())
 }
 
-/// One read, cut after so long; whether it was answered.
+/// Makes one read, cancelled after `cut`. Returns `None` if it was not answered.
 async fn ask(sim: &Sim, redis: &Redis, cut: Duration) -> Option<Result<(), Error>> {
     let bound = redis.bind(&Pattern::of_id("user:"), &country());
-    let Fetch::Later(reply) = bound.fetch(Keys::Ids(vec![1]), &Arc::default()) else {
+    let Fetch::Later(reply) =
+        bound.fetch(Keys::Ids(vec![1]), ReadContext { budget: &Arc::default(), trace: None })
+    else {
         panic!("it takes a trip")
     };
     match select(reply, sim.clock().sleep_until(sim.clock().now() + cut)).await {
@@ -259,7 +261,9 @@ fn trips_that_are_ready_together_leave_in_one_write() {
     let redis = servers.redis(&sim, RedisConfig { connections: 1, ..RedisConfig::new("a", 1) });
     sim.block_on(async {
         let bound = redis.bind(&Pattern::of_id("user:"), &country());
-        let fetch = |id| match bound.fetch(Keys::Ids(vec![id]), &Arc::default()) {
+        let fetch = |id| match bound
+            .fetch(Keys::Ids(vec![id]), ReadContext { budget: &Arc::default(), trace: None })
+        {
             Fetch::Later(reply) => reply,
             Fetch::Ready(_) => panic!("it takes a trip"),
         };
@@ -285,7 +289,7 @@ fn a_server_that_drips_is_given_up() {
     assert!(took > Duration::from_secs(2) && took < Duration::from_secs(11), "{took:?}");
 }
 
-/// The number of turns that another task gets while a list of so many ids is read. The whole reply is there at once.
+/// The number of turns that another task gets while a list of this many ids is read. The whole reply arrives at once.
 fn turns_beside_a_reply(ids: usize) -> u32 {
     let sim = Sim::new(1);
     let servers = Servers::new(move |_, _, words| match &*words[0] {
@@ -294,7 +298,11 @@ fn turns_beside_a_reply(ids: usize) -> u32 {
     });
     let redis = servers.redis(&sim, RedisConfig { connections: 1, ..RedisConfig::new("a", 1) });
     let bound = redis.bind(&Pattern::of_id("follow:"), &Read::List { limit: ids as u32 });
-    let Fetch::Later(reply) = bound.fetch(Keys::Ids(vec![1]), &Arc::default()) else { panic!("a trip") };
+    let Fetch::Later(reply) =
+        bound.fetch(Keys::Ids(vec![1]), ReadContext { budget: &Arc::default(), trace: None })
+    else {
+        panic!("a trip")
+    };
     let mut turns = 0;
     let other = std::future::poll_fn(|cx| {
         turns += 1;
@@ -333,7 +341,9 @@ fn a_busy_server_gets_further_commands_in_one_write() {
     sim.block_on(async {
         let bound = redis.bind(&Pattern::of_id("user:"), &country());
         let fetch = |ids: std::ops::Range<i64>| {
-            let Fetch::Later(reply) = bound.fetch(Keys::Ids(ids.collect()), &Arc::default()) else {
+            let Fetch::Later(reply) =
+                bound.fetch(Keys::Ids(ids.collect()), ReadContext { budget: &Arc::default(), trace: None })
+            else {
                 panic!("it takes a trip")
             };
             reply

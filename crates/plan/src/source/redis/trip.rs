@@ -6,12 +6,12 @@ use hashbrown::HashMap;
 
 use super::encode::Template;
 use super::servers::{Answers, Commands, Part, Servers};
-use super::sink::{Fault, FaultKind, Found, MalformedValue, Sink};
+use super::sink::{Fault, FaultKind, FoundValue, MalformedValue, Sink};
 use super::slots;
 use crate::bounds::Budget;
 use crate::source::merge::merge;
 use crate::source::share::Pick;
-use crate::source::{Bound, Data, Error, Fetch, Keys, MalformedValues, Pattern, Read, Reply};
+use crate::source::{Bound, Data, Error, Fetch, Keys, MalformedValues, Pattern, Read, ReadContext, Reply};
 
 /// A read, bound to a Redis.
 pub(super) struct BoundRead {
@@ -47,11 +47,12 @@ impl BoundRead {
 }
 
 impl Bound for BoundRead {
-    fn fetch(&self, keys: Keys, budget: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, context: ReadContext<'_>) -> Fetch {
         if let Some(reply) = self.ask.read.without_trip(&keys) {
             return Fetch::Ready(Ok(reply));
         }
-        let (servers, ask, budget) = (Arc::clone(&self.servers), Arc::clone(&self.ask), Arc::clone(budget));
+        let (servers, ask) = (Arc::clone(&self.servers), Arc::clone(&self.ask));
+        let budget = Arc::clone(context.budget);
         Fetch::Later(Box::pin(async move {
             let rows = keys.len();
             let (batch, places) = Batch::new(&ask, &budget, keys);
@@ -187,9 +188,9 @@ impl<'a> Batch<'a> {
             command = format!("{command} {}", fields[at].name);
         }
         let found = match value.found {
-            Found::WrongType(message) => return Error::Refused { endpoint, command, message },
-            Found::Value(found) => found,
-            Found::Item(item) => format!("the item {item}"),
+            FoundValue::WrongType(message) => return Error::Refused { endpoint, command, message },
+            FoundValue::Value(found) => found,
+            FoundValue::Item(item) => format!("the item {item}"),
         };
         Error::Malformed { endpoint, command, found, expected: value.expected }
     }

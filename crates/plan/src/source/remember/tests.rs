@@ -6,11 +6,12 @@ use anabranch_testkit::Sim;
 use proptest::prelude::*;
 
 use super::{Memory, StaleReads, StaleStore};
-use crate::bounds::Budget;
 use crate::call::{Answers, Call};
 use crate::document::StaleTerms;
 use crate::request::Request;
-use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, Reader, Reply, Shared};
+use crate::source::{
+    Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, ReadContext, Reader, Reply, Shared,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -175,10 +176,10 @@ proptest! {
 }
 
 /// A store that says how often it was asked, and fails from the third time on.
-struct Tired(std::sync::atomic::AtomicU32);
+struct FailingStore(std::sync::atomic::AtomicU32);
 
-impl Bound for Tired {
-    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
+impl Bound for FailingStore {
+    fn fetch(&self, keys: Keys, _: ReadContext<'_>) -> Fetch {
         let Keys::Ids(ids) = keys else { panic!("ids make these keys") };
         let times = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if times >= 2 {
@@ -199,7 +200,7 @@ fn readers_of_one_kind_remember_together_and_answer_from_it() {
     let stale = |max_age| Answers::Stale(StaleReads::new(StaleTerms { max_age, min_known: 0.7 }));
     let field = |name: &str, key, kind| Field { name: name.into(), key: Key(key), kind };
     let read_of = Read::Fields(Arc::new([field("n", 2, Kind::Int), field("t", 3, Kind::Text)]));
-    let store: Arc<dyn Bound> = Arc::new(Tired(0.into()));
+    let store: Arc<dyn Bound> = Arc::new(FailingStore(0.into()));
     let first = Reader::new(&Pattern::of_id("user:"), &read_of, Arc::clone(&store));
     let mut second = Reader::new(&Pattern::of_id("user:"), &read_of, store);
     assert!(second.join(&first, &mut 0));

@@ -8,10 +8,11 @@ use anabranch_testkit::{Rng, Sim};
 use futures_util::future::{Either, join_all, select};
 
 use super::{Flight, Progress, Shared};
-use crate::bounds::Budget;
 use crate::call::Call;
 use crate::request::Request;
-use crate::source::{Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, Reader, Reply};
+use crate::source::{
+    Bound, Data, Error, Fetch, Field, Keys, Lists, Pattern, Read, ReadContext, Reader, Reply,
+};
 
 /// A store of `id * 10` and `"t{id}"` under each id, which takes its time.
 struct Slow {
@@ -23,7 +24,7 @@ struct Slow {
 }
 
 impl Bound for Slow {
-    fn fetch(&self, keys: Keys, _: &Arc<Budget>) -> Fetch {
+    fn fetch(&self, keys: Keys, _: ReadContext<'_>) -> Fetch {
         let Keys::Ids(ids) = keys else { panic!("ids make these keys") };
         self.reads.lock().unwrap().extend(&ids);
         let mut rng = self.rng.lock().unwrap();
@@ -75,7 +76,7 @@ fn check(ids: &[i64], reply: &Reply) {
     }
 }
 
-/// One request in which ten nodes read at random times, some given up half-way.
+/// One request in which ten nodes read at random times. Some reads are cancelled halfway.
 fn request(seed: u64, give_up_percent: u64, fail_percent: u64) {
     let sim = Sim::new(seed);
     let mut rng = Rng::new(seed);

@@ -8,7 +8,7 @@ use super::exprs::Exprs;
 use super::world::{BROUGHT, ENDPOINTS, FIELDS};
 
 /// A node made so far, and the columns of its rows.
-struct Made {
+struct MadeNode {
     id: String,
     keys: Vec<u64>,
 }
@@ -16,7 +16,7 @@ struct Made {
 struct Maker<'a> {
     rng: &'a mut Rng,
     nodes: Vec<Value>,
-    made: Vec<Made>,
+    made: Vec<MadeNode>,
     exprs: Vec<Value>,
     preds: Vec<Value>,
 }
@@ -47,19 +47,19 @@ impl Maker<'_> {
     fn add(&mut self, op: &str, inputs: &[&str], params: Value, keys: Vec<u64>) -> String {
         let id = format!("n{}", self.nodes.len());
         self.nodes.push(json!({"node_id": id, "op": op, "inputs": inputs, "params": params}));
-        self.made.push(Made { id: id.clone(), keys: unique(keys) });
+        self.made.push(MadeNode { id: id.clone(), keys: unique(keys) });
         id
     }
 
     /// Mostly one of the last.
-    fn any(&mut self) -> &Made {
+    fn any(&mut self) -> &MadeNode {
         let count = self.made.len() as u64;
         let at = if self.rng.percent(70) { count - 1 } else { self.rng.within(0..count) };
         &self.made[at as usize]
     }
 
     fn pick(&mut self) -> (String, Vec<u64>) {
-        let Made { id, keys } = self.any();
+        let MadeNode { id, keys } = self.any();
         (id.clone(), keys.clone())
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anabranch_plan::UserId;
 use serde_json::Value;
 
-use super::Asked;
+use super::RandomRequest;
 use super::cell::{Cell, Kind, Row, cell, compare, float, kind_of, name, set};
 use super::world::{ENDPOINTS, FIELDS, World};
 
@@ -28,7 +28,7 @@ pub(super) struct Model<'a> {
 }
 
 /// The answer of a plan.
-pub(super) struct Expected {
+pub(super) struct ExpectedAnswer {
     pub(super) rows: Vec<Row>,
     pub(super) may_fail: bool,
     pub(super) must_fail: bool,
@@ -67,20 +67,20 @@ impl Watch {
 }
 
 impl<'a> Model<'a> {
-    pub(super) fn new(world: &'a World, plan: &'a Value, asked: &'a Asked) -> Model<'a> {
+    pub(super) fn new(world: &'a World, plan: &'a Value, asked: &'a RandomRequest) -> Model<'a> {
         let (known, fine) = (RefCell::default(), || Flag::new(false));
-        let Asked { user, params, candidates, .. } = asked;
+        let RandomRequest { user, params, candidates, .. } = asked;
         let (may_fail, must_fail) = (fine(), fine());
         Model { world, plan, user, params, candidates, known, watch: None, may_fail, must_fail }
     }
 
-    pub(super) fn answer(&self) -> Expected {
+    pub(super) fn answer(&self) -> ExpectedAnswer {
         let outputs = self.plan["outputs"].as_array().unwrap();
         let rows = outputs.iter().flat_map(|id| self.rows(id.as_str().unwrap())).collect();
         // What nobody needs may run all the same, as what two branches share does if neither is taken.
         let may_fail =
             self.may_fail.get() || self.reads_what_fails() || self.sleeps_badly() || self.lacks_a_pattern();
-        Expected { rows, may_fail, must_fail: self.must_fail.get() }
+        ExpectedAnswer { rows, may_fail, must_fail: self.must_fail.get() }
     }
 
     /// A pattern is looked at as soon as there are rows, even if no row gets there.

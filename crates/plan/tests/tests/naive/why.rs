@@ -15,7 +15,7 @@ use super::cell::{Cell, Kind, Row, cell, kind_of, set};
 use super::exprs::Exprs;
 use super::model::{Model, Watch, limited, sorted};
 use super::world::{ENDPOINTS, FIELDS, World};
-use super::{Asked, compile, make};
+use super::{RandomRequest, compile, make};
 
 /// `ANABRANCH_PLAN_SEEDS` asks for more.
 fn seeds() -> u64 {
@@ -23,7 +23,7 @@ fn seeds() -> u64 {
 }
 
 /// How often each kind of thing was told.
-type Told = BTreeMap<&'static str, u32>;
+type KindCounts = BTreeMap<&'static str, u32>;
 
 /// A plan's nodes, with equal ones as one.
 struct Nodes {
@@ -35,10 +35,10 @@ struct Nodes {
 
 #[test]
 fn why_agrees_with_a_plain_walk() {
-    let mut told = Told::new();
+    let mut told = KindCounts::new();
     for seed in 0..seeds() {
         let mut rng = Rng::new(seed);
-        let (world, plan, asked) = (World::new(&mut rng), make::plan(&mut rng), Asked::new(&mut rng));
+        let (world, plan, asked) = (World::new(&mut rng), make::plan(&mut rng), RandomRequest::new(&mut rng));
         check(seed, (&world, &plan, &asked), &mut rng, &mut told);
     }
     for kind in ["answered", "used", "absent", "predicate", "limit", "repeat", "matched"] {
@@ -49,10 +49,10 @@ fn why_agrees_with_a_plain_walk() {
 /// Plans that drop most of their rows.
 #[test]
 fn advice_helps() {
-    let mut told = Told::new();
+    let mut told = KindCounts::new();
     for seed in 0..seeds() {
         let mut rng = Rng::new(seed);
-        let (world, plan, asked) = (World::new(&mut rng), dropping(&mut rng), Asked::new(&mut rng));
+        let (world, plan, asked) = (World::new(&mut rng), dropping(&mut rng), RandomRequest::new(&mut rng));
         check(seed, (&world, &plan, &asked), &mut rng, &mut told);
     }
     for kind in ["predicate", "limit", "group", "repeat", "helped"] {
@@ -85,7 +85,12 @@ fn dropping(rng: &mut Rng) -> Value {
     })
 }
 
-fn check(seed: u64, (world, plan, asked): (&World, &Value, &Asked), rng: &mut Rng, told: &mut Told) {
+fn check(
+    seed: u64,
+    (world, plan, asked): (&World, &Value, &RandomRequest),
+    rng: &mut Rng,
+    told: &mut KindCounts,
+) {
     let expected = Model::new(world, plan, asked).answer();
     if expected.may_fail || expected.must_fail {
         return;
@@ -149,7 +154,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn all(&self, told: &mut Told) {
+    fn all(&self, told: &mut KindCounts) {
         let mut count = |kind: &'static str| *told.entry(kind).or_default() += 1;
         let expected = self.ends();
         let found: Vec<String> = self.why.ways.iter().map(end).collect();

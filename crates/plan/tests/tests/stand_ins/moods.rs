@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_engine::Check;
 use anabranch_plan::OpError;
-use anabranch_plan::op::{Demand, Form, Inputs, Node, NodePlan, Op, Ops, Spec, Started};
+use anabranch_plan::op::{Demand, Form, Inputs, Node, NodePlan, Op, Ops, Spec, StartedWork};
 use anabranch_plan::source::Sources;
 
 /// The instructions for nodes, by id; other nodes are left as they are.
@@ -77,8 +77,8 @@ fn moody(form: Form, moods: Moods, node: String) -> Form {
             match form {
                 Form::Compute(form) => form.run(&inputs, &call, &Check::never()),
                 Form::Wait(form) => match form.start(inputs, &call) {
-                    Started::Ready(rows) => rows,
-                    Started::Later(rows) => rows.await,
+                    StartedWork::Ready(rows) => rows,
+                    StartedWork::Later(rows) => rows.await,
                 },
             }
         }

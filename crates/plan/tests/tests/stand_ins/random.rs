@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::moods::Moods;
 use crate::capture::guarded;
 use crate::naive::world::{World, registries};
-use crate::naive::{Asked, make};
+use crate::naive::{RandomRequest, make};
 
 const SEEDS: u64 = 250;
 
@@ -69,7 +69,7 @@ fn whatever_is_guarded_answers_in_time() {
         let compile = |plan: &Value| engine.compile(&plan.to_string(), Path::new(".")).unwrap();
         let (bare, plan) = (compile(&bare), compile(&text));
         for _ in 0..4 {
-            let asked = Asked::new(&mut rng);
+            let asked = RandomRequest::new(&mut rng);
             moods.forget();
             let expected = sim.block_on(bare.run(asked.request(&engine)));
             trouble(&moods, &text, &mut rng);

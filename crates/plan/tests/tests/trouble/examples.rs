@@ -10,7 +10,7 @@ use anabranch_plan::source::MemoryData;
 use anabranch_testkit::Rng;
 use serde_json::Value;
 
-use super::world::{Case, Modelled};
+use super::world::{Case, ModelNode};
 
 pub(super) const NAMES: [&str; 4] = ["feed", "home", "trending", "new_faces"];
 
@@ -32,7 +32,7 @@ pub(super) fn data() -> Arc<MemoryData> {
 pub(super) fn case(rng: &mut Rng, name: &str) -> Case {
     let text = std::fs::read_to_string(folder().join(format!("plans/{name}.plan.json"))).unwrap();
     let file: Value = serde_json::from_str(&text).unwrap();
-    let mut nodes: Vec<(Modelled, Vec<String>)> = Vec::new();
+    let mut nodes: Vec<(ModelNode, Vec<String>)> = Vec::new();
     for node in file["nodes"].as_array().unwrap() {
         nodes.extend(modelled(rng, node));
     }
@@ -41,7 +41,7 @@ pub(super) fn case(rng: &mut Rng, name: &str) -> Case {
 }
 
 /// A node with the ids of its inputs; behind it, if another node stands in for it, the region of it alone.
-fn modelled(rng: &mut Rng, node: &Value) -> Vec<(Modelled, Vec<String>)> {
+fn modelled(rng: &mut Rng, node: &Value) -> Vec<(ModelNode, Vec<String>)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let (id, op, params) = (text(&node["node_id"]), text(&node["op"]), &node["params"]);
     let takes = match params.get("endpoint") {
@@ -62,17 +62,17 @@ fn modelled(rng: &mut Rng, node: &Value) -> Vec<(Modelled, Vec<String>)> {
     let timeout = node.get("timeout_ms").map(|millis| Duration::from_millis(millis.as_u64().unwrap()));
     let is_region = op == "core::timeout";
     let takes = if is_region { Duration::ZERO } else { takes };
-    let modelled = Modelled { id: id.clone(), op, takes, timeout, is_region, ..Modelled::default() };
+    let modelled = ModelNode { id: id.clone(), op, takes, timeout, is_region, ..ModelNode::default() };
     let (sure, spare) = fallbacks(&node["fallback"]);
-    let Some(spare) = spare else { return vec![(Modelled { sure, ..modelled }, inputs)] };
+    let Some(spare) = spare else { return vec![(ModelNode { sure, ..modelled }, inputs)] };
     assert!(!is_region, "no example has a region with a node that stands in for it");
-    let region = Modelled {
+    let region = ModelNode {
         id: format!("{id}.fallback"),
         op: "core::timeout".to_owned(),
         sure,
         is_region: true,
         is_alone: true,
-        ..Modelled::default()
+        ..ModelNode::default()
     };
     vec![(modelled, inputs), (region, vec![id, spare])]
 }
@@ -91,7 +91,7 @@ fn fallbacks(fallback: &Value) -> (Option<&'static str>, Option<String>) {
 }
 
 /// Every node after its inputs; who reads a node that has a region of its own reads that.
-fn in_order(mut nodes: Vec<(Modelled, Vec<String>)>) -> Vec<Modelled> {
+fn in_order(mut nodes: Vec<(ModelNode, Vec<String>)>) -> Vec<ModelNode> {
     let regions: Vec<String> =
         nodes.iter().filter(|(node, _)| node.is_alone).map(|(node, _)| node.id.clone()).collect();
     for (node, inputs) in nodes.iter_mut().filter(|(node, _)| !node.is_alone) {
@@ -101,9 +101,9 @@ fn in_order(mut nodes: Vec<(Modelled, Vec<String>)>) -> Vec<Modelled> {
         }
     }
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut ordered: Vec<Modelled> = Vec::new();
+    let mut ordered: Vec<ModelNode> = Vec::new();
     while !nodes.is_empty() {
-        let ready = |(_, inputs): &(Modelled, Vec<String>)| inputs.iter().all(|id| places.contains_key(id));
+        let ready = |(_, inputs): &(ModelNode, Vec<String>)| inputs.iter().all(|id| places.contains_key(id));
         let next = nodes.iter().position(ready).expect("plans have no circles");
         let (mut node, inputs) = nodes.remove(next);
         node.inputs = inputs.iter().map(|id| places[id]).collect();

@@ -8,13 +8,13 @@ use anabranch_plan::Reason;
 use super::world::{Case, Trouble};
 
 /// Node, region, reason, fallback, waited.
-pub(super) type Told = (String, Option<String>, Reason, String, Duration);
+pub(super) type ExpectedEntry = (String, Option<String>, Reason, String, Duration);
 
 #[derive(Debug)]
-pub(super) enum Expected {
+pub(super) enum CaseOutcome {
     Answer {
         at: Duration,
-        ledger: Vec<Told>,
+        ledger: Vec<ExpectedEntry>,
     },
     /// A node that nothing stands in for failed.
     Failed {
@@ -52,7 +52,7 @@ struct Model<'a> {
     trouble: &'a [(usize, Trouble)],
     spans: Vec<Option<Span>>,
     ends: Vec<End>,
-    ledger: Vec<(Duration, Vec<usize>, Told)>,
+    ledger: Vec<(Duration, Vec<usize>, ExpectedEntry)>,
     /// Failures and misses that nothing stands in for: when, and which node; with the regions around it.
     fatal: Vec<(Duration, String, usize)>,
     /// When something else happens at the very time that decides: nobody can say which comes first.
@@ -60,7 +60,7 @@ struct Model<'a> {
 }
 
 /// The expected result; `None` if it depends on the order of two events at the same time.
-pub(super) fn expect(case: &Case, trouble: &[(usize, Trouble)]) -> Option<Expected> {
+pub(super) fn expect(case: &Case, trouble: &[(usize, Trouble)]) -> Option<CaseOutcome> {
     let count = case.nodes.len();
     let mut model = Model {
         case,
@@ -367,17 +367,17 @@ impl Model<'_> {
         }
     }
 
-    fn verdict(self) -> Expected {
+    fn verdict(self) -> CaseOutcome {
         let deadline = self.case.deadline;
         if let Some((at, node, _)) = self.fatal.first() {
-            return Expected::Failed { at: *at, node: node.clone() };
+            return CaseOutcome::Failed { at: *at, node: node.clone() };
         }
         match self.ends.last().unwrap() {
             End::Rows(at) if *at <= deadline => {
                 let at = *at;
-                let mut ledger: Vec<Told> = self.ledger.into_iter().map(|(.., told)| told).collect();
+                let mut ledger: Vec<ExpectedEntry> = self.ledger.into_iter().map(|(.., told)| told).collect();
                 ledger.sort();
-                Expected::Answer { at, ledger }
+                CaseOutcome::Answer { at, ledger }
             }
             _ => {
                 let running = |node: &usize| {
@@ -392,7 +392,7 @@ impl Model<'_> {
                 let nodes = (0..self.case.nodes.len()).filter(running);
                 let mut nodes: Vec<String> = nodes.map(|node| self.case.nodes[node].id.clone()).collect();
                 nodes.sort();
-                Expected::Late { nodes }
+                CaseOutcome::Late { nodes }
             }
         }
     }

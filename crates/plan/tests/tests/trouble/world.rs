@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::Check;
-use anabranch_plan::op::{Demand, Form, Inputs, Node, NodePlan, Op, Ops, Spec, Started};
+use anabranch_plan::op::{Demand, Form, Inputs, Node, NodePlan, Op, Ops, Spec, StartedWork};
 use anabranch_plan::source::Sources;
 use anabranch_plan::source::{Memory, MemoryData, Source};
 use anabranch_plan::{Config, Engine, OpError, Plan};
@@ -36,7 +36,7 @@ impl Trouble {
 
 /// A node, as the model sees it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Modelled {
+pub(super) struct ModelNode {
     pub(super) id: String,
     pub(super) op: String,
     pub(super) inputs: Vec<usize>,
@@ -53,7 +53,7 @@ pub(super) struct Modelled {
 
 pub(super) struct Case {
     /// Inputs first.
-    pub(super) nodes: Vec<Modelled>,
+    pub(super) nodes: Vec<ModelNode>,
     pub(super) deadline: Duration,
     /// The file of an example; otherwise it is written from the nodes.
     pub(super) example: Option<Value>,
@@ -103,12 +103,12 @@ impl Case {
             _ if rng.percent(30) => super::odd(rng, 5),
             _ => Duration::ZERO,
         };
-        self.nodes.push(Modelled {
+        self.nodes.push(ModelNode {
             id,
             op: op.to_owned(),
             inputs: inputs.to_vec(),
             takes,
-            ..Modelled::default()
+            ..ModelNode::default()
         });
         self.nodes.len() - 1
     }
@@ -150,7 +150,7 @@ impl Case {
         if let Some(example) = &self.example {
             return serde_json::to_string_pretty(example).unwrap();
         }
-        let node = |(at, node): (usize, &Modelled)| {
+        let node = |(at, node): (usize, &ModelNode)| {
             let id = |at: usize| self.nodes[at].id.clone();
             let params = match node.op.as_str() {
                 "core::viewer" => json!({"endpoint": "ep_0001"}),
@@ -205,7 +205,7 @@ impl Case {
         let orders: Arc<Vec<(String, Order)>> = Arc::new(orders.collect());
         let mut ops = Ops::builtin();
         for op in Ops::builtin().iter().filter(|op| op.spec().name != "core::timeout") {
-            ops.add(Told { op: Arc::clone(op), orders: Arc::clone(&orders) });
+            ops.add(ScriptedOp { op: Arc::clone(op), orders: Arc::clone(&orders) });
         }
         config.ops = ops;
         let engine = Engine::on(sim.engine(&anabranch_engine::Config::default()), config);
@@ -227,12 +227,12 @@ struct Order {
 }
 
 /// An op that takes as long as it is told.
-struct Told {
+struct ScriptedOp {
     op: Arc<dyn Op>,
     orders: Arc<Vec<(String, Order)>>,
 }
 
-impl Op for Told {
+impl Op for ScriptedOp {
     fn spec(&self) -> &Spec {
         self.op.spec()
     }
@@ -266,8 +266,8 @@ fn slowed(form: Form, order: Order) -> Form {
             let rows: Result<Rows, OpError> = match form {
                 Form::Compute(form) => form.run(&inputs, &call, &Check::never()),
                 Form::Wait(form) => match form.start(inputs, &call) {
-                    Started::Ready(rows) => rows,
-                    Started::Later(rows) => rows.await,
+                    StartedWork::Ready(rows) => rows,
+                    StartedWork::Later(rows) => rows.await,
                 },
             };
             rows

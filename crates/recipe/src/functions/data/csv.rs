@@ -12,7 +12,7 @@ use super::parsed;
 use super::records::{OfRecords, RECORDS, Record, of_records};
 use crate::budget::CallBudget;
 use crate::function::{Call, Fault, Out};
-use crate::functions::kernels::{Streamed, signature};
+use crate::functions::kernels::{StreamingFunction, signature};
 use crate::functions::output::{Most, Output, capped};
 use crate::functions::text::shown;
 use crate::param::ParamKind;
@@ -21,7 +21,7 @@ use crate::signature::Signature;
 use crate::whole::whole;
 
 pub(super) fn add(functions: &mut Functions) {
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         recorded(signature(
             "csv_to_json/1.0.0",
             "A JSON list of an object for each record, two spaces deeper in each; all values are texts, and keys are in \
@@ -34,7 +34,7 @@ pub(super) fn add(functions: &mut Functions) {
             Ok(capped(of_records(call, to_json), call.max_bytes()?))
         },
     ));
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         recorded(signature(
             "csv_select/1",
             "Some columns of the CSV, in the order they are named in; lines end at LF.",
@@ -64,7 +64,7 @@ fn recorded(mut signature: Signature) -> Signature {
 }
 
 struct ToJson {
-    /// Which field is next, and what stands before it.
+    /// The columns in output order: the index of the field, and the JSON text that precedes its value.
     columns: Vec<(usize, Vec<u8>)>,
     begun: bool,
     quoted: Vec<u8>,
@@ -147,7 +147,7 @@ impl OfRecords for Select {
     }
 }
 
-/// Writes a record: quotes are where there would be doubt.
+/// Writes a record, quoting a field only where its meaning would otherwise be ambiguous.
 fn write_record(fields: impl Iterator<Item = impl AsRef<str>>, give: &mut impl FnMut(&[u8])) {
     let (mut count, mut empty) = (0, true);
     for field in fields {
@@ -162,7 +162,7 @@ fn write_record(fields: impl Iterator<Item = impl AsRef<str>>, give: &mut impl F
             false => give(field.as_bytes()),
         }
     }
-    // A blank line would be no record.
+    // A blank line would not be read as a record.
     if empty && count < 2 {
         give(b"\"\"");
     }
@@ -187,7 +187,7 @@ fn from_json(input: &Bytes, most: Most, budget: &Arc<CallBudget>) -> Result<Byte
     write_record(names.iter().copied(), &mut |bytes| record.extend_from_slice(bytes));
     made.write(&record)?;
     for row in rows {
-        // Both are in the order of their bytes.
+        // The keys of the row and `names` are both sorted by their bytes.
         let mut left = row.iter().peekable();
         let fields =
             names.iter().map(|name| field(left.next_if(|(key, _)| key == name).map(|(_, value)| value)));

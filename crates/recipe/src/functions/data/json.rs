@@ -10,21 +10,21 @@ use super::tree::{Tree, TreeBudget};
 use super::{compact, parsed, write_json};
 use crate::budget::CallBudget;
 use crate::function::{Fault, Out};
-use crate::functions::kernels::{Streamed, signature};
+use crate::functions::kernels::{StreamingFunction, signature};
 use crate::functions::output::{Most, Output};
 use crate::functions::text::{OfLines, of_lines};
 use crate::registry::Functions;
 use crate::signature::Signature;
 use crate::whole::{Body, whole};
 
-/// How JSON is read and written, for all functions that do both.
+/// The rules by which JSON is read and written, shared by all functions that do both.
 pub(super) const KEYS: &str = " Keys are in the order of their bytes; of equal ones the last counts. Numbers are 64-bit \
     integers or floats. At most 127 lists and objects may be around a value.";
 
-/// Bytes that a document usually takes as a tree, per byte.
+/// The usual memory of a parsed document, per byte of text.
 pub(super) const TREE: u64 = 12;
 
-/// A signature that says how JSON is read and written.
+/// Adds the rules for reading and writing JSON to a signature.
 pub(super) fn keyed(mut signature: Signature) -> Signature {
     signature.about.to_mut().push_str(KEYS);
     signature.claims(TREE)
@@ -64,7 +64,7 @@ pub(super) fn add(functions: &mut Functions) {
                 let input = inputs.remove(0);
                 let read = |tree: &TreeBudget<'_>| {
                     let mut reader = serde_json::Deserializer::from_slice(&input);
-                    let Checked = tree.seed().deserialize(&mut reader)?;
+                    let CheckedJson = tree.seed().deserialize(&mut reader)?;
                     reader.end()
                 };
                 let wrong = |error: serde_json::Error| Fault::input(0, format!("not JSON: {error}"));
@@ -73,7 +73,7 @@ pub(super) fn add(functions: &mut Functions) {
             }))
         },
     ));
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         keyed(signature(
             "json_from_lines/1",
             "A JSON list of what the lines are, which is JSON each; without white space. Blank lines are left out. A \
@@ -84,7 +84,7 @@ pub(super) fn add(functions: &mut Functions) {
     ));
 }
 
-/// The body that makes something of one input.
+/// A body that transforms the bytes of one input.
 pub(super) fn changed(change: fn(&Bytes, &Arc<CallBudget>) -> Result<Bytes, Fault>) -> Result<Body, Fault> {
     Ok(Box::new(move |inputs, budget| change(&inputs[0], budget)))
 }
@@ -119,7 +119,7 @@ impl OfLines for FromLines {
             let problem = problem.split(" at line ").next().unwrap_or(&problem);
             Fault::input(0, format!("line {number}, column {column}: not JSON: {problem}"))
         };
-        // The memory of one line is given back before the next.
+        // The memory of one line is released before the next line is read.
         let claim = self.budget.claimed();
         let read = |tree: &TreeBudget<'_>| {
             let mut reader = serde_json::Deserializer::from_str(line);
@@ -141,23 +141,23 @@ impl OfLines for FromLines {
     }
 }
 
-/// Any JSON, read like a value but not kept.
-struct Checked;
+/// Any JSON value, parsed but not kept.
+struct CheckedJson;
 
-impl Tree for Checked {
+impl Tree for CheckedJson {
     type Entries = ();
 
-    fn scalar(_: Json) -> Checked {
-        Checked
+    fn scalar(_: Json) -> CheckedJson {
+        CheckedJson
     }
 
-    fn list(_: Vec<Checked>) -> Checked {
-        Checked
+    fn list(_: Vec<CheckedJson>) -> CheckedJson {
+        CheckedJson
     }
 
-    fn add_entry(_: &mut (), _: String, _: Checked) {}
+    fn add_entry(_: &mut (), _: String, _: CheckedJson) {}
 
-    fn object((): ()) -> Checked {
-        Checked
+    fn object((): ()) -> CheckedJson {
+        CheckedJson
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn add(functions: &mut Functions) {
     template::add(functions);
 }
 
-/// A whole input as JSON.
+/// Parses a whole input as JSON.
 fn parsed(input: usize, bytes: &[u8], budget: &CallBudget) -> Result<Json, Fault> {
     let read = |tree: &TreeBudget<'_>| {
         let mut reader = serde_json::Deserializer::from_slice(bytes);
@@ -46,7 +46,7 @@ fn parsed(input: usize, bytes: &[u8], budget: &CallBudget) -> Result<Json, Fault
     TreeBudget::new(budget).read(read, wrong)
 }
 
-/// JSON without white space.
+/// A value as JSON without white space.
 fn compact(value: &Json, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
     let mut made = Output::new(Most::ANY, budget);
     write_json(&mut made, value)?;

@@ -1,4 +1,4 @@
-//! Records of CSV out of chunks, wherever these are cut.
+//! Splits chunks of any size into CSV records.
 
 use bytes::{Buf, Bytes};
 use csv_core::{ReadRecordResult, Reader};
@@ -7,20 +7,20 @@ use crate::budget::Claim;
 use crate::function::{Call, Fault, Kernel, Open, Out};
 use crate::functions::text::shown;
 
-/// The most bytes of a record: it is held whole.
+/// The maximum size of a record in bytes. A record is held in memory as a whole.
 const RECORD_MOST: usize = 16 << 20;
 
-/// The most fields of a record.
+/// The maximum number of fields per record.
 const FIELDS_MOST: usize = 1 << 16;
 
-/// What a record may be, for all functions that read some.
+/// The rules for CSV input, shared by all functions that read it.
 pub(super) const RECORDS: &str = " The input is UTF-8 with commas, quotes and a header; blank lines and a byte order \
     mark are left out. All records have as many fields as the header, whose names differ; a record has at most 16 \
     MiB and 65536 fields.";
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The records of one input, one after the other as its chunks come.
+/// The records of one input, parsed as its chunks arrive.
 struct Records {
     reader: Reader,
     /// The first bytes, while they may become a byte order mark.
@@ -29,9 +29,9 @@ struct Records {
     ended: bool,
     fields: Vec<u8>,
     ends: Vec<usize>,
-    /// How much of the two is there.
+    /// The lengths of the filled parts of `fields` and `ends`.
     held: (usize, usize),
-    /// The memory of a long record.
+    /// The memory claimed for a long record.
     claim: Claim,
 }
 
@@ -49,7 +49,7 @@ impl Records {
         }
     }
 
-    /// Claims the memory of the buffers: they grow by doubling, and kernels keep the names of the header.
+    /// Claims the memory of the buffers. The factors cover growth by doubling and the header names that kernels keep.
     fn claim_room(&mut self) -> Result<(), Fault> {
         self.claim.grow_to(6 * self.fields.len() as u64 + 200 * self.ends.len() as u64)
     }
@@ -79,7 +79,7 @@ impl Records {
         self.ended = true;
     }
 
-    /// The next record; nothing: its end has not come, or there is none.
+    /// The next record; `None` if its end has not arrived or there are no more records.
     fn next(&mut self) -> Result<Option<Record<'_>>, Fault> {
         if self.chunk.is_empty() && !self.ended {
             return Ok(None);
@@ -114,7 +114,7 @@ impl Records {
                     let (bytes, fields) = std::mem::take(&mut self.held);
                     let (fields, ends) = (&self.fields[..bytes], &self.ends[..fields]);
                     let text = std::str::from_utf8(fields).ok();
-                    // A character may not begin in one field and end in the next.
+                    // A character must not start in one field and end in the next.
                     let text = text.filter(|text| ends.iter().all(|end| text.is_char_boundary(*end)));
                     let Some(text) = text else {
                         return Err(Fault::input(
@@ -138,38 +138,38 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// How many fields it has.
+    /// The number of fields.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// A field, from 0.
+    /// The field at an index, from 0.
     pub(super) fn field(&self, index: usize) -> &'a str {
         let from = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[from..self.ends[index]]
     }
 }
 
-/// What is done with each record of one input.
+/// An operation on each record of one input.
 pub(super) trait OfRecords: Send + 'static {
-    /// Takes the header.
+    /// Processes the header.
     fn header(&mut self, names: &[String], out: &mut Out) -> Result<(), Fault>;
 
-    /// Takes the next record, which has a field for each name.
+    /// Processes the next record, which has as many fields as the header.
     fn record(&mut self, record: Record<'_>, out: &mut Out) -> Result<(), Fault>;
 
-    /// Gives what is left to give.
+    /// Writes the remaining output.
     fn finish(&mut self, out: &mut Out) -> Result<(), Fault>;
 }
 
-/// The kernel that does this with each record.
+/// A kernel that applies `each` to every record.
 pub(super) fn of_records(call: &Call<'_>, each: impl OfRecords) -> Box<dyn Kernel> {
     Box::new(Each { records: Records::new(call), columns: None, each })
 }
 
 struct Each<T> {
     records: Records,
-    /// How many columns the header has, once it is there.
+    /// The number of columns in the header, once it has been read.
     columns: Option<usize>,
     each: T,
 }

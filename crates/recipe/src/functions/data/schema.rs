@@ -1,4 +1,5 @@
-//! Whether JSON is as a JSON Schema says. Nothing is read from files or from the network: a schema refers to itself alone.
+//! Validates JSON against a JSON Schema. Nothing is read from files or the network: a `$ref` may only point into the
+//! same schema.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,16 +18,16 @@ use crate::param::ParamKind;
 use crate::registry::Functions;
 use crate::whole::{Body, whole};
 
-/// The most patterns of a schema.
+/// The maximum number of patterns in a schema.
 const PATTERNS_MOST: usize = 64;
 
-/// Schemas inside of each other, `$ref` included: a schema may refer to itself.
+/// The maximum nesting of schemas while a value is validated. `$ref` counts, because a schema may refer to itself.
 const DEPTH_MOST: usize = 512;
 
-/// Violations that a message lists.
+/// The maximum number of violations in an error message.
 const LISTED_MOST: usize = 20;
 
-/// Keywords that change the result and are not known here.
+/// Keywords that would change the result and are not supported.
 const UNSUPPORTED: [&str; 5] =
     ["unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef", "$anchor"];
 
@@ -47,7 +48,7 @@ pub(super) fn add(functions: &mut Functions) {
     ));
 }
 
-/// The most bytes of a schema.
+/// The maximum size of a schema in bytes.
 const SCHEMA_MOST: usize = 1 << 20;
 
 fn begin(call: &Call<'_>) -> Result<Body, Fault> {
@@ -134,12 +135,12 @@ fn check(
     Ok(())
 }
 
-/// The schema that a reference means.
+/// The schema that a `$ref` points to.
 fn referred<'a>(root: &'a Json, target: &str) -> Option<&'a Json> {
     root.pointer(target.strip_prefix('#')?)
 }
 
-/// Where a value is in the input.
+/// The position of a value in the input.
 pub(super) enum Place<'a> {
     Root,
     Key(&'a Place<'a>, &'a str),
@@ -158,7 +159,7 @@ impl Place<'_> {
     }
 }
 
-/// A keyword of a schema, and those beside it.
+/// A keyword of a schema, and the keywords beside it.
 #[derive(Clone, Copy)]
 struct Keyword<'a> {
     name: &'a str,
@@ -170,7 +171,7 @@ struct Validator<'a> {
     root: &'a Json,
     patterns: Patterns,
     budget: &'a Arc<CallBudget>,
-    /// The first violations.
+    /// The first violations, at most [`LISTED_MOST`].
     found: Vec<String>,
     count: u64,
 }
@@ -195,7 +196,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Whether a schema allows a value, without noting why not.
+    /// Whether a schema allows a value. Violations are not recorded.
     fn allows(
         &mut self,
         schema: &Json,
@@ -246,7 +247,7 @@ impl Validator<'_> {
         Ok(())
     }
 
-    /// A keyword with schemas or patterns in it.
+    /// Validates a value against a keyword that contains schemas or patterns.
     fn inside(
         &mut self,
         keyword: Keyword<'_>,
@@ -334,7 +335,7 @@ impl Validator<'_> {
     ) -> Result<(), Fault> {
         let Keyword { name: keyword, rule, beside } = keyword;
         let first = |keyword: &str| beside.get(keyword).and_then(Json::as_array).map(Vec::len);
-        // Draft 7 has a list of schemas as `items`, and the others as `additionalItems`.
+        // In draft 7, `items` may be a list of schemas, and `additionalItems` is the schema for the remaining elements.
         let from = match (keyword, rule) {
             ("prefixItems", _) | ("items", Json::Array(_)) => {
                 for (index, (schema, value)) in rule.as_array().into_iter().flatten().zip(values).enumerate()

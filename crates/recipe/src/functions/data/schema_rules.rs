@@ -1,4 +1,4 @@
-//! The keywords of JSON Schema that look at one value alone, and where schemas are inside of schemas.
+//! The JSON Schema keywords that depend on one value alone, and the positions of subschemas in a schema.
 
 use std::cmp::Ordering;
 
@@ -6,12 +6,12 @@ use serde_json::{Map, Number, Value as Json};
 
 use crate::functions::text::shown;
 
-/// What a keyword says of a value.
+/// The outcome of one keyword for one value.
 pub(super) enum Rule {
-    /// It holds, or says nothing.
+    /// The keyword allows the value, or does not apply to it.
     Kept,
     Broken(String),
-    /// It has schemas or patterns inside.
+    /// The keyword contains schemas or patterns, which the caller must check.
     Inside,
 }
 
@@ -49,7 +49,7 @@ fn is_texts(value: &Json) -> bool {
     value.as_array().is_some_and(|names| names.iter().all(Json::is_string))
 }
 
-/// The schemas that are inside of a schema, with their places.
+/// The subschemas of a schema, with their paths.
 pub(super) fn schemas(keywords: &Map<String, Json>) -> Vec<(String, &Json)> {
     let mut inside = Vec::new();
     for (keyword, rule) in keywords {
@@ -84,7 +84,7 @@ pub(super) fn schemas(keywords: &Map<String, Json>) -> Vec<(String, &Json)> {
     inside
 }
 
-/// Whether a keyword holds for a value.
+/// Checks a value against one keyword.
 pub(super) fn judge(keyword: &str, rule: &Json, value: &Json) -> Rule {
     let broken = match keyword {
         "type" => {
@@ -168,7 +168,7 @@ fn is_multiple(number: &Number, of: &Number) -> bool {
     }
 }
 
-/// `min` and `max` of a length.
+/// Checks a length against a keyword of the form `min...` or `max...`.
 fn bounded(keyword: &str, rule: &Json, what: &str, len: usize, noun: &str) -> Option<String> {
     let bound = rule.as_u64()?;
     match keyword.strip_suffix(what)? {
@@ -200,7 +200,7 @@ fn missing<'a>(mut names: impl Iterator<Item = &'a str>, values: &Map<String, Js
     names.find(|name| !values.contains_key(*name))
 }
 
-/// Names that must be there if another one is.
+/// Checks `dependentRequired`: names that must be present if another name is.
 fn dependent(rule: &Json, value: &Json) -> Option<String> {
     let values = value.as_object()?;
     for (name, names) in rule.as_object().into_iter().flatten().filter(|(name, _)| values.contains_key(*name))
@@ -213,7 +213,7 @@ fn dependent(rule: &Json, value: &Json) -> Option<String> {
     None
 }
 
-/// A value as far as a message has room.
+/// A value in short form, for a message.
 fn brief(value: &Json) -> String {
     match value {
         Json::String(text) => shown(text),
@@ -230,7 +230,7 @@ fn is_same(one: &Json, other: &Json) -> bool {
     compare(one, other) == Ordering::Equal
 }
 
-/// An order of values in which 1 and 1.0 are the same.
+/// An order of JSON values in which 1 and 1.0 are equal.
 fn compare(one: &Json, other: &Json) -> Ordering {
     let kind = |value: &Json| match value {
         Json::Null => 0,
@@ -264,7 +264,7 @@ fn compare_numbers(one: &Number, other: &Number) -> Ordering {
         (Some(one), Some(other)) => one.cmp(&other),
         _ => {
             let [one, other] = [one, other].map(|number| number.as_f64().unwrap_or(f64::NAN));
-            // Zero and minus zero are the same.
+            // Adding 0.0 makes zero and minus zero equal.
             (one + 0.0).total_cmp(&(other + 0.0))
         }
     }

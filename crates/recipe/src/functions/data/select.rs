@@ -1,4 +1,4 @@
-//! Functions that take one value out of many.
+//! Functions that select one value from a document.
 
 use std::sync::Arc;
 
@@ -73,9 +73,9 @@ fn selecting(
     }))
 }
 
-/// From a value to one inside it.
+/// One step from a value to a value inside it.
 enum Step {
-    /// Of a pointer: the key of an object, or an index.
+    /// A part of a JSON pointer: a key of an object, or an index of a list.
     Any(String),
     Key(String),
     Index(usize),
@@ -124,7 +124,7 @@ fn kind(value: &Json) -> &'static str {
     }
 }
 
-/// An index has no zeros before it.
+/// Parses an index. Leading zeros are not allowed.
 fn index(digits: &str) -> Option<usize> {
     let canonical = digits == "0" || digits.starts_with(|digit: char| matches!(digit, '1'..='9'));
     canonical.then(|| digits.parse().ok()).flatten()
@@ -149,7 +149,7 @@ fn pointed(key: &str) -> Result<Step, Fault> {
     }
 }
 
-/// Reads `a.b[0]["c d"].e`.
+/// Parses a path such as `a.b[0]["c d"].e`.
 fn named(path: &str) -> Result<Vec<Step>, Fault> {
     let wrong = |left: &str| {
         let column = path.len() - left.len() + 1;

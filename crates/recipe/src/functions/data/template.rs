@@ -1,5 +1,5 @@
-//! Text out of a template and values: the parameters of `template/1`, and its output in chunks. The template itself runs in
-//! bounded memory and time, whatever it says (`anabranch-template`).
+//! The function `template/1`: renders text from a template and values. `anabranch-template` runs every template in
+//! bounded memory and time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,26 +14,28 @@ use super::parsed;
 use crate::Value;
 use crate::budget::CallBudget;
 use crate::function::{Call, Chunks, Fault, Kernel, Out};
-use crate::functions::kernels::{Streamed, signature};
+use crate::functions::kernels::{StreamingFunction, signature};
 use crate::functions::text::text;
 use crate::param::{ParamKind, no_entries, no_values, unlike};
 use crate::registry::{Functions, join};
 use crate::signature::{Arity, Holds, MemoryNeed, Signature};
 
-/// The steps that a template may take, if the recipe does not say.
+/// The default number of steps that a template may take.
 const FUEL: i64 = 1_000_000;
 
-/// The most steps that a recipe may allow.
+/// The maximum number of steps that a recipe may allow.
 const FUEL_MOST: i64 = 100_000_000;
 
-/// The most bytes of all inputs, and of `values`: as values of a template they take several times as much.
+/// The maximum size of all inputs together, and of `values`, in bytes. As template values they take several times as
+/// much memory.
 const INPUTS_MOST: u64 = 16 << 20;
 
 pub(super) fn add(functions: &mut Functions) {
-    functions.add(Streamed(described(), begin));
+    functions.add(StreamingFunction(described(), begin));
 }
 
-/// The inputs as bytes and as values, `values`, and what expressions make on their way, which the template bounds.
+/// The memory for the inputs, as bytes and as values, for `values`, and for intermediate values, which the template
+/// bounds.
 const MEMORY: MemoryNeed =
     MemoryNeed { base: 40 << 20, per_input: 256, per_input_byte: 3, claims_per_input_byte: TREE };
 
@@ -59,7 +61,7 @@ fn described() -> Signature {
         "the most steps the template may take, one more for each 64 bytes it looks at, makes or gives",
     )
     .bounds_output()
-    // It is the template that costs, not the inputs.
+    // The cost depends on the template rather than on the inputs.
     .compiles()
     .nanos_per_kib(Signature::OPAQUE);
     let (filters, tests) = (filter_names(Dialect::Plain), test_names(Dialect::Plain));
@@ -70,7 +72,7 @@ fn described() -> Signature {
     signature
 }
 
-/// What an input is.
+/// The format of the inputs.
 #[derive(Clone, Copy)]
 enum Format {
     Text,
@@ -91,7 +93,7 @@ fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     let bounds = Bounds { fuel, output_bytes: usize::try_from(most).unwrap_or(usize::MAX) };
     let inputs = call.sizes.iter().map(|_| Chunks::new()).collect();
     let (template, budget) = (Arc::new(template), Arc::clone(call.budget));
-    Ok(Box::new(Rendering {
+    Ok(Box::new(TemplateKernel {
         template,
         bounds,
         most,
@@ -105,23 +107,23 @@ fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     }))
 }
 
-/// A template that waits for its inputs, then runs.
-struct Rendering {
+/// A template that is rendered once all inputs have arrived.
+struct TemplateKernel {
     template: Arc<Template>,
     bounds: Bounds,
-    /// The most bytes of the output.
+    /// The maximum size of the output in bytes.
     most: u64,
     format: Format,
     names: Vec<String>,
     variables: BTreeMap<String, Variable>,
     inputs: Vec<Chunks>,
-    /// Bytes of the inputs.
+    /// Bytes of input received so far.
     held: u64,
     run: Option<Run>,
     budget: Arc<CallBudget>,
 }
 
-impl Kernel for Rendering {
+impl Kernel for TemplateKernel {
     fn push(&mut self, input: usize, chunk: Bytes, _: &mut Out) -> Result<(), Fault> {
         self.held += chunk.len() as u64;
         if self.held > INPUTS_MOST {
@@ -147,7 +149,7 @@ impl Kernel for Rendering {
 
     fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
         let Some(run) = &mut self.run else { return Ok(()) };
-        match run.go_on(&mut Chunked(out)) {
+        match run.go_on(&mut ChunkedSink(out)) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 out.pause();
@@ -158,7 +160,7 @@ impl Kernel for Rendering {
     }
 }
 
-impl Rendering {
+impl TemplateKernel {
     fn fault(&self, error: &Error) -> Fault {
         match error.kind {
             ErrorKind::Output => Fault::TooLarge { what: "the output", most: self.most },
@@ -168,10 +170,10 @@ impl Rendering {
     }
 }
 
-/// The output of a template, in chunks.
-struct Chunked<'a>(&'a mut Out);
+/// Writes the output of a template in chunks.
+struct ChunkedSink<'a>(&'a mut Out);
 
-impl Sink for Chunked<'_> {
+impl Sink for ChunkedSink<'_> {
     fn write(&mut self, text: &str) {
         self.0.write(text.as_bytes());
     }
@@ -181,7 +183,7 @@ impl Sink for Chunked<'_> {
     }
 }
 
-/// JSON as a value of a template. The entries of a map are in the order of their names.
+/// Converts JSON to a template value. The entries of a map are sorted by name.
 fn of_json(value: Json) -> Variable {
     match value {
         Json::Null => Variable::Null,
@@ -231,7 +233,7 @@ fn values(call: &Call<'_>) -> Result<BTreeMap<String, Variable>, Fault> {
     }
 }
 
-/// The bytes of a value, about.
+/// The approximate size of a value in bytes.
 fn weight(value: &Variable) -> u64 {
     let inside = match value {
         Variable::Text(text) => text.len() as u64,

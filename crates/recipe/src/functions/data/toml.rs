@@ -15,7 +15,7 @@ use crate::functions::text::text;
 use crate::registry::Functions;
 use crate::whole::whole;
 
-/// The memory of the densest document, per byte of text.
+/// The memory of the densest possible document, per byte of text.
 pub(super) const DENSEST: u64 = 200;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -47,15 +47,15 @@ pub(super) fn add(functions: &mut Functions) {
     }));
 }
 
-/// What becomes of dates and times.
+/// The treatment of dates and times.
 #[derive(Clone, Copy)]
 pub(super) enum Dates {
     Refused,
     Text,
 }
 
-/// A whole input as TOML.
-/// Its memory cannot be claimed node by node, so that of the densest document is.
+/// Parses a whole input as TOML. Memory cannot be claimed node by node, so the memory of the densest possible document
+/// is claimed.
 pub(super) fn read(input: &Bytes, dates: Dates, budget: &CallBudget) -> Result<Json, Fault> {
     let text = text(0, input)?;
     budget.claim(text.len() as u64 * DENSEST)?;
@@ -103,7 +103,7 @@ fn written(input: &Bytes, most: Most, budget: &CallBudget) -> Result<Bytes, Faul
     most.allows(
         object.iter().map(|(key, value)| headers(value, written_len(key))).fold(0, usize::saturating_add),
     )?;
-    // The table, and the text as it grows.
+    // This covers the table, and the text as it grows.
     budget.claim(input.len() as u64 * DENSEST)?;
     let table = table_of(object, &mut Vec::new())?;
     let text =
@@ -112,7 +112,8 @@ fn written(input: &Bytes, most: Most, budget: &CallBudget) -> Result<Bytes, Faul
     Ok(text.into())
 }
 
-/// Bytes of the headers of all tables in a value: each says all keys up to it, so that they can be many times the input.
+/// The size of the table headers in a value, in bytes. Each header repeats all keys on its path, so the headers can be
+/// many times larger than the input.
 fn headers(value: &Json, path: usize) -> usize {
     match value {
         Json::Array(values) => values.iter().map(|value| headers(value, path)).fold(0, usize::saturating_add),
@@ -124,7 +125,7 @@ fn headers(value: &Json, path: usize) -> usize {
     }
 }
 
-/// Bytes of a key and what is around it.
+/// The size of a key with its quotes and separators, in bytes.
 fn written_len(key: &str) -> usize {
     let written = |byte: u8| match byte {
         b'"' | b'\\' => 2,
@@ -170,7 +171,7 @@ fn within<T>(path: &mut Vec<String>, step: String, body: impl FnOnce(&mut Vec<St
 
 fn at(path: &[String], problem: &str) -> Fault {
     let path = path.join(".");
-    // A message has room for the beginning of a path.
+    // A message shows only the beginning of a long path.
     let end = path.floor_char_boundary(400);
     Fault::input(0, format!("at `{}{}`: {problem}", &path[..end], if end < path.len() { "..." } else { "" }))
 }

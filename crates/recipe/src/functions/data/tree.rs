@@ -1,4 +1,4 @@
-//! Trees of values out of JSON and YAML, in memory that is claimed while they grow.
+//! Builds trees of values from JSON and YAML, and claims their memory as they grow.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use crate::function::Fault;
 
 /// A kind of tree.
 pub(super) trait Tree: Sized {
-    /// The entries of an object, while they are read.
+    /// The entries of an object that is being read.
     type Entries: Default;
 
     fn scalar(value: Json) -> Self;
@@ -43,22 +43,22 @@ impl Tree for Json {
 /// Claims memory for the nodes of a tree.
 pub(super) struct TreeBudget<'a> {
     budget: &'a CallBudget,
-    /// Bytes that are not claimed yet.
+    /// Bytes in use that are not claimed yet.
     unclaimed: Cell<u64>,
     fault: RefCell<Option<Fault>>,
 }
 
-/// Bytes that are claimed at a time.
+/// Memory is claimed in steps of this many bytes.
 const STEP: u64 = 16 << 10;
 
-/// An element of a list: a list grows by doubling, and both copies exist for a moment.
+/// The memory per list element. A list grows by doubling, so two copies exist for a moment.
 const ELEMENT: u64 = 3 * size_of::<Json>() as u64;
 
-/// The first entry of an object, which takes a whole node of a B-tree, and each further one.
+/// The memory of the first entry of an object, which allocates a whole B-tree node, and of each further entry.
 const FIRST_ENTRY: u64 = 700;
 const ENTRY: u64 = 200;
 
-/// What a text takes besides its bytes.
+/// The overhead of a text, in addition to its bytes.
 const TEXT: u64 = 16;
 
 impl<'a> TreeBudget<'a> {
@@ -66,7 +66,7 @@ impl<'a> TreeBudget<'a> {
         TreeBudget { budget, unclaimed: Cell::new(0), fault: RefCell::default() }
     }
 
-    /// The tree that a reader gives, or why there is none: a fault of the budget, or an error of the reader.
+    /// Runs `read` and returns its tree. Fails with the budget's fault, or else with the reader's error.
     pub(super) fn read<T, E>(
         self,
         read: impl FnOnce(&TreeBudget<'a>) -> Result<T, E>,
@@ -79,7 +79,7 @@ impl<'a> TreeBudget<'a> {
         }
     }
 
-    /// A seed for a tree.
+    /// A seed that deserializes a tree.
     pub(super) fn seed<T: Tree>(&'a self) -> TreeSeed<'a, T> {
         TreeSeed { budget: self, tree: PhantomData }
     }
@@ -99,7 +99,7 @@ impl<'a> TreeBudget<'a> {
     }
 }
 
-/// Reads a tree.
+/// Deserializes a tree.
 pub(super) struct TreeSeed<'a, T> {
     budget: &'a TreeBudget<'a>,
     tree: PhantomData<T>,

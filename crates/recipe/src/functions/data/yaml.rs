@@ -21,13 +21,13 @@ use crate::functions::text::text;
 use crate::registry::Functions;
 use crate::whole::{Body, whole};
 
-/// How YAML is read, for all functions that do.
+/// The rules by which YAML is read, shared by all functions that read it.
 pub(super) const YAML: &str = " The input is one document of YAML 1.2; `<<` merges, and keys are texts or are read as such. \
     Integers beyond 64 bits become floats. \
     Refused are keys that are there twice, tags beyond those of the core schema, `.nan` and `.inf`, more than 1000000 \
     nodes from aliases, and more than 127 lists and maps around a value.";
 
-/// The memory of the reader, per byte of text.
+/// The memory of the parser, per byte of text.
 const READER: u64 = 8;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -39,7 +39,7 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(to_json.bounds_held_output().claims(TREE).nanos_per_kib(120_000), |call| {
         let most = call.max_bytes_held()?;
         Ok(Box::new(move |inputs, budget| {
-            let document: Ordered = read(&inputs[0], budget)?;
+            let document: OrderedDocument = read(&inputs[0], budget)?;
             let mut made = Output::new(most, budget);
             write_json(&mut made, &document)?;
             Ok(made.into_bytes())
@@ -65,7 +65,7 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |call| to_yaml_as(call, &WORDS)));
 }
 
-/// Words that some reader of YAML takes for something else than text, and those that a reader of YAML 1.2 does.
+/// Words that some YAML parsers do not read as text, and those that a YAML 1.2 parser does not.
 const WORDS: [&str; 13] =
     ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity", "nil"];
 const WORDS_OF_1_2: [&str; 3] = ["null", "true", "false"];
@@ -79,14 +79,14 @@ fn to_yaml_as(call: &Call<'_>, words: Words) -> Result<Body, Fault> {
     }))
 }
 
-/// Words that are quoted, whatever their case.
+/// Words that must be quoted, in any letter case.
 type Words = &'static [&'static str];
 
-/// A whole input as YAML.
+/// Parses a whole input as YAML.
 pub(super) fn read<T: Tree>(input: &Bytes, budget: &Arc<CallBudget>) -> Result<T, Fault> {
     let text = text(0, input)?;
     budget.claim(text.len() as u64 * READER)?;
-    // What is written out counts by its size; only aliases make more of it.
+    // The limits allow everything that the text itself contains. Only aliases can produce more.
     let mut bounds = serde_saphyr::Budget::default();
     bounds.max_depth = 127;
     bounds.max_events = text.len().saturating_mul(2).saturating_add(1 << 20);
@@ -110,39 +110,41 @@ pub(super) fn read<T: Tree>(input: &Bytes, budget: &Arc<CallBudget>) -> Result<T
 }
 
 /// A document whose keys keep their order.
-enum Ordered {
+enum OrderedDocument {
     One(Json),
-    List(Vec<Ordered>),
-    Map(Vec<(String, Ordered)>),
+    List(Vec<OrderedDocument>),
+    Map(Vec<(String, OrderedDocument)>),
 }
 
-impl Serialize for Ordered {
+impl Serialize for OrderedDocument {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Ordered::One(value) => value.serialize(serializer),
-            Ordered::List(values) => serializer.collect_seq(values),
-            Ordered::Map(values) => serializer.collect_map(values.iter().map(|(key, value)| (key, value))),
+            OrderedDocument::One(value) => value.serialize(serializer),
+            OrderedDocument::List(values) => serializer.collect_seq(values),
+            OrderedDocument::Map(values) => {
+                serializer.collect_map(values.iter().map(|(key, value)| (key, value)))
+            }
         }
     }
 }
 
-impl Tree for Ordered {
-    type Entries = Vec<(String, Ordered)>;
+impl Tree for OrderedDocument {
+    type Entries = Vec<(String, OrderedDocument)>;
 
-    fn scalar(value: Json) -> Ordered {
-        Ordered::One(value)
+    fn scalar(value: Json) -> OrderedDocument {
+        OrderedDocument::One(value)
     }
 
-    fn list(values: Vec<Ordered>) -> Ordered {
-        Ordered::List(values)
+    fn list(values: Vec<OrderedDocument>) -> OrderedDocument {
+        OrderedDocument::List(values)
     }
 
-    fn add_entry(entries: &mut Vec<(String, Ordered)>, key: String, value: Ordered) {
+    fn add_entry(entries: &mut Vec<(String, OrderedDocument)>, key: String, value: OrderedDocument) {
         entries.push((key, value));
     }
 
-    fn object(entries: Vec<(String, Ordered)>) -> Ordered {
-        Ordered::Map(entries)
+    fn object(entries: Vec<(String, OrderedDocument)>) -> OrderedDocument {
+        OrderedDocument::Map(entries)
     }
 }
 
@@ -155,10 +157,10 @@ fn written(made: &mut Output, value: &Json, words: Words) -> Result<(), Fault> {
     made.write(b"\n")
 }
 
-/// Keys longer than this need a mark before them; YAML's own bound is 1024 characters.
+/// Longer keys are written with a leading `?`. YAML's own limit for keys without it is 1024 characters.
 const KEY_MOST: usize = 512;
 
-/// Writes a list or an object that is not empty; its first line begins where the text ends.
+/// Writes a non-empty list or object. Its first line starts at the current position.
 fn block(made: &mut Output, value: &Json, indent: usize, words: Words) -> Result<(), Fault> {
     let mut first = true;
     let mut begin = |made: &mut Output| match std::mem::replace(&mut first, false) {
@@ -179,7 +181,7 @@ fn block(made: &mut Output, value: &Json, indent: usize, words: Words) -> Result
                     made.write(key.as_bytes())?;
                 }
                 made.write(b":")?;
-                // Elements of a list are as deep as its key.
+                // The elements of a list are indented as deep as the list's key.
                 let deeper = indent + if value.is_array() { 0 } else { 2 };
                 match is_block(value) {
                     true => {
@@ -235,7 +237,7 @@ fn scalar(made: &mut Output, value: &Json, words: Words) -> Result<(), Fault> {
     }
 }
 
-/// A text as YAML has it: as it is where no reader takes it for something else, otherwise as in JSON.
+/// A text as YAML: unquoted if every YAML parser reads it as text, otherwise quoted as in JSON.
 fn quoted<'a>(text: &'a str, words: Words) -> Cow<'a, str> {
     if is_plain(text, words) {
         return text.into();
@@ -252,7 +254,7 @@ fn quoted<'a>(text: &'a str, words: Words) -> Cow<'a, str> {
     made.into()
 }
 
-/// Whether a text that is none of these words needs no quotes.
+/// Whether a text needs no quotes. Texts in `words` always need them.
 fn is_plain(text: &str, words: Words) -> bool {
     let inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/' | b' ');
     text.as_bytes().first().is_some_and(u8::is_ascii_alphabetic)

@@ -1,6 +1,6 @@
-//! Input in blocks of one size, however it is cut.
+//! Splits input chunks of any size into blocks of a fixed size.
 
-/// The bytes of a block that is not full yet.
+/// Collects the bytes of a block that is not full yet.
 pub(super) struct Blocks {
     size: usize,
     begun: Vec<u8>,
@@ -11,7 +11,7 @@ impl Blocks {
         Blocks { size, begun: Vec::new() }
     }
 
-    /// Hands on whole blocks, one or several at a time; what is left waits for the next chunk.
+    /// Passes whole blocks to `each`, one or more at a time. The remaining bytes are kept for the next chunk.
     pub(super) fn take<E>(
         &mut self,
         mut chunk: &[u8],
@@ -32,7 +32,7 @@ impl Blocks {
         if blocks.is_empty() { Ok(()) } else { each(blocks) }
     }
 
-    /// The last block, if it is not full.
+    /// The last block, which is not full; empty if the input ended at a block boundary.
     pub(super) fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.begun)
     }

@@ -1,18 +1,19 @@
-//! Bytes changed one by one, in words, or in their order.
+//! Functions that change single bytes, words, or the order of bytes.
 
 use bytes::Bytes;
 
 use super::blocks::Blocks;
 use crate::function::{Call, Fault, Kernel, Out};
-use crate::functions::kernels::{Begin, Streamed, add_streamed, changed, passed, signature};
+use crate::functions::kernels::{Begin, StreamingFunction, add_streamed, changed, passed, signature};
 use crate::param::ParamKind;
 use crate::registry::Functions;
 use crate::signature::{Arity, Holds, MemoryNeed, Signature};
 use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
+    let identity = signature("identity/1.0.0", "The input as it is.").nanos_per_kib(2);
     let rows: [(Signature, Begin); 9] = [
-        (signature("identity/1.0.0", "The input as it is.").nanos_per_kib(2), passing),
+        (Signature { passes_input: true, ..identity }, passing),
         (
             signature("concat/1.0.0", "All inputs, end to end.").inputs(Arity::at_least(0)).nanos_per_kib(2),
             passing,
@@ -49,20 +50,20 @@ pub(super) fn add(functions: &mut Functions) {
         ),
         (
             signature("sort_bytes/1.0.0", "All bytes, smallest first.").nanos_per_kib(700),
-            |_| Ok(Box::new(Sorted { counts: [0; 256], next: 0 })),
+            |_| Ok(Box::new(ByteSortKernel { counts: [0; 256], next: 0 })),
         ),
     ];
     add_streamed(functions, rows);
     let mut repeat = signature("repeat/1.0.0", "The input, count times over.")
         .needs("count", ParamKind::POSITIVE, "how many times")
         .bounds_output()
-        // It is the count that costs, not the input.
+        // The cost depends on the count rather than on the input.
         .nanos_per_kib(Signature::OPAQUE);
     repeat.holds = Holds::Everything;
     repeat.memory = MemoryNeed::WHOLE;
-    functions.add(Streamed(repeat, |call| {
+    functions.add(StreamingFunction(repeat, |call| {
         let (count, most) = (call.number("count")?, call.max_bytes()?);
-        Ok(Box::new(Repeated { chunks: Vec::new(), len: 0, left: count, at: 0, most }))
+        Ok(Box::new(RepeatKernel { chunks: Vec::new(), len: 0, left: count, at: 0, most }))
     }));
     for id in ["reverse/1.0.0", "reverse_bytes/1.0.0"] {
         functions.add(whole(signature(id, "All bytes, last first; text in UTF-8 breaks."), reverse));
@@ -97,16 +98,16 @@ fn byte_swap(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     if !size.is_power_of_two() {
         return Err(Fault::param("word_size", format!("{size} is not 2, 4 or 8")));
     }
-    Ok(Box::new(Swapped { size, words: Blocks::new(size), seen: 0 }))
+    Ok(Box::new(ByteSwapKernel { size, words: Blocks::new(size), seen: 0 }))
 }
 
-struct Swapped {
+struct ByteSwapKernel {
     size: usize,
     words: Blocks,
     seen: u64,
 }
 
-impl Kernel for Swapped {
+impl Kernel for ByteSwapKernel {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         self.seen += chunk.len() as u64;
         let size = self.size;
@@ -146,13 +147,13 @@ fn pad(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     }))
 }
 
-/// How often each byte is there, and the first that has not been given back in full.
-struct Sorted {
+/// The number of occurrences of each byte, and the first byte that has not been written in full.
+struct ByteSortKernel {
     counts: [u64; 256],
     next: usize,
 }
 
-impl Kernel for Sorted {
+impl Kernel for ByteSortKernel {
     fn push(&mut self, _: usize, chunk: Bytes, _: &mut Out) -> Result<(), Fault> {
         chunk.iter().for_each(|byte| self.counts[usize::from(*byte)] += 1);
         Ok(())
@@ -177,7 +178,7 @@ impl Kernel for Sorted {
     }
 }
 
-struct Repeated {
+struct RepeatKernel {
     chunks: Vec<Bytes>,
     len: u64,
     left: u64,
@@ -185,7 +186,7 @@ struct Repeated {
     most: u64,
 }
 
-impl Kernel for Repeated {
+impl Kernel for RepeatKernel {
     fn push(&mut self, _: usize, chunk: Bytes, _: &mut Out) -> Result<(), Fault> {
         self.len += chunk.len() as u64;
         if self.len.checked_mul(self.left).is_none_or(|len| len > self.most) {

@@ -1,10 +1,10 @@
-//! Text from one character encoding to another.
+//! Converts text from one character encoding to another.
 
 use bytes::Bytes;
 use encoding_rs::{Decoder, DecoderResult, Encoder, EncoderResult, Encoding, UTF_16BE, UTF_16LE};
 
 use crate::function::{Call, Fault, Kernel, Out};
-use crate::functions::kernels::{Streamed, signature};
+use crate::functions::kernels::{StreamingFunction, signature};
 use crate::param::ParamKind;
 use crate::registry::Functions;
 
@@ -12,7 +12,7 @@ pub(super) fn add(functions: &mut Functions) {
     let about = "Text in another character encoding. A byte order mark of `from` itself is left out; one of another \
                  encoding means nothing. A character that `to` does not have is an error; UTF-16 is written as such, \
                  without a mark.";
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         signature("charset_convert/1.0.0", about)
             .needs("from", ParamKind::Text, LABEL)
             .needs("to", ParamKind::Text, LABEL)
@@ -24,7 +24,7 @@ pub(super) fn add(functions: &mut Functions) {
 const LABEL: &str =
     "a label of the WHATWG encoding standard, such as utf-8, utf-16le, latin1 (which is windows-1252)";
 
-/// The most bytes decoded at a time.
+/// The maximum number of bytes decoded at a time.
 const PIECE: usize = 32 << 10;
 
 fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
@@ -35,7 +35,7 @@ fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
         _ => Target::Other(to.new_encoder()),
     };
     let text = String::with_capacity(PIECE);
-    Ok(Box::new(Converted {
+    Ok(Box::new(CharsetKernel {
         from,
         decoder: from.new_decoder_with_bom_removal(),
         to,
@@ -52,13 +52,13 @@ fn encoding(call: &Call<'_>, name: &str) -> Result<&'static Encoding, Fault> {
         .ok_or_else(|| Fault::param(name, format!("{label:?} is not {LABEL}")))
 }
 
-struct Converted {
+struct CharsetKernel {
     from: &'static Encoding,
     decoder: Decoder,
     to: &'static Encoding,
     target: Target,
     text: String,
-    /// Bytes that were decoded.
+    /// Bytes decoded so far.
     seen: u64,
     ended: bool,
 }
@@ -68,7 +68,7 @@ enum Target {
     Other(Encoder),
 }
 
-impl Converted {
+impl CharsetKernel {
     fn convert(&mut self, mut bytes: &[u8], out: &mut Out) -> Result<(), Fault> {
         loop {
             self.text.clear();
@@ -116,7 +116,7 @@ impl Converted {
     }
 }
 
-impl Kernel for Converted {
+impl Kernel for CharsetKernel {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         self.convert(&chunk, out)
     }

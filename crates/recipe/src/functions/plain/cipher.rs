@@ -1,4 +1,4 @@
-//! AES. The key is part of the recipe, so whoever can read the recipe can read what it hides.
+//! AES. The key is part of the recipe, so everyone who can read the recipe can decrypt its output.
 
 use aes_gcm::aead::{Aead, KeyInit};
 use aes_gcm::{Aes256Gcm, Key, Nonce};

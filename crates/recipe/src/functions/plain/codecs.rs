@@ -1,4 +1,4 @@
-//! The compressors and decompressors that stream, in one shape.
+//! The streaming compressors and decompressors, behind two common traits.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use zstd::stream::raw::{CParameter, DParameter, Decoder, Encoder, Operation, Out
 use crate::budget::CallBudget;
 use crate::function::{Fault, Out};
 
-/// Makes a stream of its input.
+/// A compressor.
 pub(super) trait Pack: Send {
     fn pack(&mut self, block: &[u8], out: &mut Out) -> Result<(), Fault>;
     fn end(&mut self, out: &mut Out) -> Result<(), Fault>;
 }
 
-/// Makes the input of a stream.
+/// A decompressor.
 pub(super) trait Unpack: Send {
-    /// Reads some, writes some; if it neither fills the piece nor ends, it has read all.
+    /// Reads input and writes output. A step that neither fills `piece` nor ends the stream has read all of `input`.
     fn step(&mut self, input: &[u8], piece: &mut [u8]) -> Result<Step, Fault>;
 
-    /// Begins another stream behind one that ended, if there can be one.
+    /// Starts another stream after the one that ended. Returns false if the format does not allow one.
     fn begin_again(&mut self) -> bool {
         false
     }
 }
 
-/// How far a step went, and whether the stream ended.
+/// The progress of one step, and whether the stream ended.
 pub(super) struct Step {
     pub(super) read: usize,
     pub(super) written: usize,
     pub(super) ended: bool,
 }
 
-/// What a compressor gives at a time.
+/// The size of a compressor's output buffer.
 const PIECE: usize = 32 << 10;
 
-/// The largest window of deflate, as a power of two.
+/// The largest deflate window, as a power of two.
 const WINDOW: u8 = 15;
 
 pub(super) struct Zlib {
@@ -76,7 +76,7 @@ impl Pack for Zlib {
     }
 }
 
-/// One member with the plainest of headers.
+/// A single gzip member with a minimal header.
 pub(super) struct Gzip {
     header: [u8; 10],
     begun: bool,
@@ -128,12 +128,12 @@ pub(super) struct Zstd {
 }
 
 impl Zstd {
-    /// The window and tables of level 19, as powers of two. The levels above would take hundreds of megabytes for theirs.
+    /// The window and tables of level 19, as powers of two. Higher levels would use hundreds of megabytes.
     const WINDOW: u32 = 23;
     const CHAIN: u32 = 24;
     const HASH: u32 = 22;
 
-    /// The memory of a level: window, tables and buffers, for an input of unknown size.
+    /// The memory of a compression level: window, tables and buffers, for an input of unknown size.
     fn memory(level: u64) -> u64 {
         const MIB: u64 = 1 << 20;
         match level {
@@ -188,7 +188,7 @@ impl Pack for Zstd {
 pub(super) struct Brotli(Option<CompressorWriter<Vec<u8>>>);
 
 impl Brotli {
-    /// The memory of a quality with a window of 4 MiB.
+    /// The memory of a quality level with a window of 4 MiB.
     fn memory(quality: u64) -> u64 {
         const MIB: u64 = 1 << 20;
         match quality {
@@ -220,10 +220,10 @@ impl Pack for Brotli {
     }
 }
 
-/// Zlib or gzip.
+/// A decompressor for zlib or gzip.
 pub(super) struct Unzlib {
     inflate: Inflate,
-    /// Makes another one; a zlib stream stands alone.
+    /// Starts the next member of a gzip stream. A zlib stream has no further members.
     again: Option<fn() -> Inflate>,
     name: &'static str,
 }
@@ -234,7 +234,7 @@ impl Unzlib {
     }
 
     pub(super) fn gzip() -> Unzlib {
-        // 16 more stand for gzip's header and checksum.
+        // Adding 16 to the window size selects gzip's header and checksum.
         let begin = || Inflate::new(true, WINDOW + 16);
         Unzlib { inflate: begin(), again: Some(begin), name: "gzip" }
     }
@@ -266,8 +266,8 @@ impl Unpack for Unzlib {
     }
 }
 
-/// The memory of a frame is its window, which its header says: windows beyond the grant are refused by the decoder, and
-/// the call is made again with a grant for the largest.
+/// A zstd decompressor. A frame takes memory for its window, whose size is in the frame header. The decoder refuses
+/// windows larger than the grant, and the call is then repeated with a grant for the largest window.
 pub(super) struct Unzstd {
     decoder: Decoder<'static>,
     window: u32,
@@ -275,10 +275,10 @@ pub(super) struct Unzstd {
 }
 
 impl Unzstd {
-    /// The windows that are tried, as powers of two.
+    /// The window sizes that are tried, as powers of two.
     const WINDOWS: [u32; 2] = [21, 27];
 
-    /// A decoder takes two windows.
+    /// The memory of a decoder, which holds two windows.
     fn memory(window: u32) -> u64 {
         (2 << window) + (1 << 20)
     }
@@ -320,7 +320,7 @@ impl Unpack for Unzstd {
 pub(super) struct Unbrotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>);
 
 impl Unbrotli {
-    /// The window that a stream may have, and tables.
+    /// The memory for the largest window of a stream, and for tables.
     const MEMORY: u64 = 20 << 20;
 
     pub(super) fn new(budget: &CallBudget) -> Result<Unbrotli, Fault> {

@@ -1,6 +1,6 @@
-//! Compression, and back.
+//! Compression and decompression.
 //!
-//! A decompressor takes its input whole and exactly: what is cut short or followed by something else is an error.
+//! A decompressor requires its complete input. Truncated input and trailing bytes are errors.
 
 use bytes::Bytes;
 
@@ -66,10 +66,11 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(unpacks("snappy_decompress/1.0.0", "The bytes of a raw snappy block."), unsnappy));
 }
 
-/// How hard a compressor tries is said in the call, and a few bytes may decompress to a thousand times as many.
+/// The cost is unknown in advance: the call sets the compression level, and an input may decompress to a thousand times
+/// its size.
 const COSTLY: u32 = Signature::OPAQUE;
 
-/// The memory of deflate and inflate: window, tables and pieces.
+/// The memory of deflate and inflate: window, tables and buffers.
 const DEFLATE: u64 = 512 << 10;
 
 fn packs(id: &'static str, about: &'static str, nanos: u32) -> Signature {
@@ -83,19 +84,20 @@ fn unpacks(id: &'static str, about: &'static str) -> Signature {
     signature
 }
 
-/// What a compressor is given at a time: some look at how their input comes, and it must not show.
+/// The block size in which compressors receive their input. The output of some compressors depends on how the input is
+/// split, so the blocks have a fixed size.
 const BLOCK: usize = 64 << 10;
 
 fn packed(codec: impl Pack + 'static) -> Box<dyn Kernel> {
-    Box::new(Packed { codec, blocks: Blocks::new(BLOCK) })
+    Box::new(PackKernel { codec, blocks: Blocks::new(BLOCK) })
 }
 
-struct Packed<C> {
+struct PackKernel<C> {
     codec: C,
     blocks: Blocks,
 }
 
-impl<C: Pack> Kernel for Packed<C> {
+impl<C: Pack> Kernel for PackKernel<C> {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         let codec = &mut self.codec;
         self.blocks.take(&chunk, |blocks| blocks.chunks(BLOCK).try_for_each(|block| codec.pack(block, out)))
@@ -110,29 +112,29 @@ impl<C: Pack> Kernel for Packed<C> {
     }
 }
 
-/// What a decompressor gives at a time.
+/// The size of a decompressor's output buffer.
 const PIECE: usize = 64 << 10;
 
 fn unpacked(codec: impl Unpack + 'static, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     let (piece, chunk) = (vec![0; PIECE], Bytes::new());
     let unpacked =
-        Unpacked { codec, piece, chunk, read: 0, written: 0, ended: false, most: call.max_bytes()? };
+        UnpackKernel { codec, piece, chunk, read: 0, written: 0, ended: false, most: call.max_bytes()? };
     Ok(Box::new(unpacked))
 }
 
-struct Unpacked<C> {
+struct UnpackKernel<C> {
     codec: C,
     piece: Vec<u8>,
-    /// What has not been decompressed yet.
+    /// Input that has not been decompressed yet.
     chunk: Bytes,
     read: u64,
     written: u64,
-    /// A stream was read to its end.
+    /// Whether the current stream was read to its end.
     ended: bool,
     most: u64,
 }
 
-impl<C: Unpack> Kernel for Unpacked<C> {
+impl<C: Unpack> Kernel for UnpackKernel<C> {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         self.chunk = chunk;
         self.resume(out)
@@ -226,7 +228,8 @@ fn unsnappy(call: &Call<'_>) -> Result<Body, Fault> {
     }))
 }
 
-/// A size that the input says, if memory of that size can be taken: bytes become at most `ratio` times as many.
+/// Checks a size that the input declares, before memory is allocated for it. `packed` bytes decompress to at most
+/// `ratio` times as many.
 fn declared(size: u64, most: u64, packed: usize, ratio: u64) -> Result<usize, Fault> {
     if size > packed as u64 * ratio {
         return Err(Fault::input(

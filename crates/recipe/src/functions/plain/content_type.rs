@@ -1,13 +1,13 @@
-//! What bytes seem to be.
+//! Guesses the content type of bytes.
 
 use std::str;
 
 use crate::function::{Fault, Out};
-use crate::functions::kernels::{Streamed, signature, summed};
+use crate::functions::kernels::{StreamingFunction, signature, summed};
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         signature(
             "content_type/1.0.0",
             "The media type by how the input begins: image/png, image/jpeg, image/gif, application/zip, \
@@ -15,9 +15,9 @@ pub(super) fn add(functions: &mut Functions) {
              UTF-8, also if empty, and application/octet-stream.",
         )
         .nanos_per_kib(60),
-        |_| Ok(summed(Seen::default(), Seen::see, |seen, out| seen.give(out, Seen::simple))),
+        |_| Ok(summed(SeenBytes::default(), SeenBytes::see, |seen, out| seen.give(out, SeenBytes::simple))),
     ));
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         signature(
             "content_type/2.0.0",
             "The media type by how the input begins, as 1.0.0; application/json for UTF-8 that begins with `{` or `[` \
@@ -25,7 +25,7 @@ pub(super) fn add(functions: &mut Functions) {
              the rest and for no bytes.",
         )
         .nanos_per_kib(60),
-        |_| Ok(summed(Seen::default(), Seen::see, |seen, out| seen.give(out, Seen::careful))),
+        |_| Ok(summed(SeenBytes::default(), SeenBytes::see, |seen, out| seen.give(out, SeenBytes::careful))),
     ));
 }
 
@@ -39,19 +39,19 @@ const BEGINNINGS: [(&[u8], &str); 7] = [
     (b"\x28\xb5\x2f\xfd", "application/zstd"),
 ];
 
-/// The bytes of the longest of [`BEGINNINGS`].
+/// The length of the longest entry in [`BEGINNINGS`].
 const HEAD: usize = 4;
 
 #[derive(Default)]
-struct Seen {
+struct SeenBytes {
     head: Vec<u8>,
-    /// The first and the last byte that is not white space.
+    /// The first and the last byte that are not white space.
     first: Option<u8>,
     last: Option<u8>,
     utf8: Utf8,
 }
 
-impl Seen {
+impl SeenBytes {
     fn see(&mut self, chunk: &[u8]) {
         let missing = HEAD - self.head.len();
         self.head.extend_from_slice(&chunk[..missing.min(chunk.len())]);
@@ -61,7 +61,7 @@ impl Seen {
         self.utf8.see(chunk);
     }
 
-    fn give(&self, out: &mut Out, otherwise: fn(&Seen) -> &'static str) -> Result<(), Fault> {
+    fn give(&self, out: &mut Out, otherwise: fn(&SeenBytes) -> &'static str) -> Result<(), Fault> {
         let beginning = BEGINNINGS.iter().find(|(beginning, _)| self.head.starts_with(beginning));
         out.write(beginning.map_or_else(|| otherwise(self), |(_, name)| name).as_bytes());
         Ok(())
@@ -84,7 +84,7 @@ impl Seen {
     }
 }
 
-/// Whether all was UTF-8 so far, and a character that has begun.
+/// Tracks whether all bytes so far are UTF-8, and holds an incomplete character.
 #[derive(Default)]
 struct Utf8 {
     broken: bool,

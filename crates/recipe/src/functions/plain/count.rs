@@ -1,4 +1,4 @@
-//! What can be counted.
+//! Functions that count.
 
 use crate::function::{Call, Fault, Kernel, Out};
 use crate::functions::kernels::{Begin, add_streamed, signature, summed};
@@ -113,7 +113,7 @@ fn tally(counts: &mut [u64; 256], chunk: &[u8]) {
     chunk.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
 }
 
-/// The entropy in bits per byte. That of one value is -0.0, as Deriva has it.
+/// The entropy in bits per byte. If all bytes are equal it is -0.0, as in Deriva.
 fn entropy(counts: &[u64; 256]) -> f64 {
     let total = counts.iter().sum::<u64>() as f64;
     if total == 0.0 {
@@ -121,7 +121,7 @@ fn entropy(counts: &[u64; 256]) -> f64 {
     }
     let of = |count: &u64| {
         let share = *count as f64 / total;
-        // A logarithm in software, whose last bit does not change with the platform.
+        // A software logarithm gives the same last bit on every platform.
         -(share * libm::log2(share))
     };
     counts.iter().filter(|count| **count > 0).map(of).fold(-0.0, |sum, part| sum + part)

@@ -1,4 +1,4 @@
-//! Parts of inputs, and inputs put together.
+//! Functions that take parts of inputs or combine inputs.
 
 use bytes::Bytes;
 
@@ -32,7 +32,7 @@ pub(super) fn add(functions: &mut Functions) {
             select,
         ),
         (part("prefix/1.0.0", "The prefix, then the input.").needs("prefix", ParamKind::TextOrBytes, "the bytes before the input"), |call| {
-            Ok(Box::new(Prefixed(call.literal("prefix")?)))
+            Ok(Box::new(PrefixKernel(call.literal("prefix")?)))
         }),
         (part("suffix/1.0.0", "The input, then the suffix.").needs("suffix", ParamKind::TextOrBytes, "the bytes after the input"), |call| {
             let suffix = call.literal("suffix")?;
@@ -74,7 +74,7 @@ fn part(id: &'static str, about: &'static str) -> Signature {
     signature(id, about).nanos_per_kib(4)
 }
 
-/// So many bytes to leave out, then so many to give.
+/// The number of bytes to skip, then the number of bytes to pass on.
 struct Part {
     skip: u64,
     take: u64,
@@ -107,14 +107,14 @@ fn select(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     let index = call.number("index")?;
     let count = call.sizes.len();
     match usize::try_from(index) {
-        Ok(index) if index < count => Ok(Box::new(Selected(index))),
+        Ok(index) if index < count => Ok(Box::new(SelectKernel(index))),
         _ => Err(Fault::param("index", format!("{index} is past the last input, which is {}", count - 1))),
     }
 }
 
-struct Selected(usize);
+struct SelectKernel(usize);
 
-impl Kernel for Selected {
+impl Kernel for SelectKernel {
     fn wants(&self, open: &Open<'_>) -> Option<usize> {
         open.has(self.0).then_some(self.0)
     }
@@ -125,10 +125,10 @@ impl Kernel for Selected {
     }
 }
 
-/// What is still to be given before the input.
-struct Prefixed(Bytes);
+/// Bytes that must still be written before the input.
+struct PrefixKernel(Bytes);
 
-impl Kernel for Prefixed {
+impl Kernel for PrefixKernel {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         self.finish(out)?;
         out.push(chunk);
@@ -143,7 +143,7 @@ impl Kernel for Prefixed {
     }
 }
 
-/// A block size, and how much the block under way lacks.
+/// The block size, and the number of bytes missing from the current block.
 struct Split {
     size: u64,
     left: u64,

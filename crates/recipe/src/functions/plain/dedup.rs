@@ -1,4 +1,4 @@
-//! Where the content of an input cuts it into blocks.
+//! Content-defined chunking: finds the offsets at which the content splits an input into blocks.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::param::ParamKind;
 use crate::registry::Functions;
 use crate::whole::whole;
 
-/// The fewest and the most bytes of a block.
+/// The minimum and the maximum block size in bytes.
 const LEAST: usize = 2048;
 const MOST: usize = 65_536;
 
@@ -22,7 +22,7 @@ const MASK: u64 = (1 << 13) - 1;
 /// The base of the rolling hash.
 const BASE: u64 = 31;
 
-/// Bytes between two looks at the budget.
+/// Bytes between two checks of the budget.
 const BETWEEN_CHECKS: usize = 1 << 20;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -47,7 +47,7 @@ pub(super) fn add(functions: &mut Functions) {
 fn cuts(input: &[u8], window: usize, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
     let mut made = Output::new(Most::ANY, budget);
     made.write(b"[0")?;
-    // A window that is longer than any input in memory is never left by a byte.
+    // No byte ever leaves a window that is longer than any input in memory.
     let leaving = u32::try_from(window).map_or(0, |window| BASE.wrapping_pow(window));
     let (mut start, mut hash) = (0, 0_u64);
     for (at, byte) in input.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Bytes as text of few symbols, and back.
+//! Encodes bytes as text of few symbols (hex, base32, base64), and decodes it.
 
 use bytes::Bytes;
 use data_encoding::{BASE32, BASE64, DecodeKind, Encoding, HEXLOWER, HEXLOWER_PERMISSIVE};
@@ -13,7 +13,7 @@ pub(super) fn add(functions: &mut Functions) {
     let rows: [(Signature, Begin); 6] = [
         (
             signature("base64_encode/1.0.0", "Base64 text: standard alphabet, padded.").nanos_per_kib(700),
-            |_| Ok(Encoded::begin(BASE64, 3)),
+            |_| Ok(EncodeKernel::begin(BASE64, 3)),
         ),
         (
             signature(
@@ -21,12 +21,12 @@ pub(super) fn add(functions: &mut Functions) {
                 "The bytes of base64 text: standard alphabet, padded, no white space.",
             )
             .nanos_per_kib(700),
-            |_| Ok(Decoded::begin(BASE64, 4, "a base64 symbol")),
+            |_| Ok(DecodeKernel::begin(BASE64, 4, "a base64 symbol")),
         ),
         (
             signature("base32_encode/1.0.0", "Base32 text (RFC 4648): upper case, padded.")
                 .nanos_per_kib(900),
-            |_| Ok(Encoded::begin(BASE32, 5)),
+            |_| Ok(EncodeKernel::begin(BASE32, 5)),
         ),
         (
             signature(
@@ -34,30 +34,30 @@ pub(super) fn add(functions: &mut Functions) {
                 "The bytes of base32 text (RFC 4648): upper case, padded, no white space.",
             )
             .nanos_per_kib(900),
-            |_| Ok(Decoded::begin(BASE32, 8, "a base32 symbol")),
+            |_| Ok(DecodeKernel::begin(BASE32, 8, "a base32 symbol")),
         ),
         (signature("hex_encode/1.0.0", "Hex digits, lower case.").nanos_per_kib(500), |_| {
-            Ok(Encoded::begin(HEXLOWER, 1))
+            Ok(EncodeKernel::begin(HEXLOWER, 1))
         }),
         (signature("hex_decode/1.0.0", "The bytes of hex digits of either case.").nanos_per_kib(500), |_| {
-            Ok(Decoded::begin(HEXLOWER_PERMISSIVE, 2, "a hex digit"))
+            Ok(DecodeKernel::begin(HEXLOWER_PERMISSIVE, 2, "a hex digit"))
         }),
     ];
     add_streamed(functions, rows);
 }
 
-struct Encoded {
+struct EncodeKernel {
     encoding: Encoding,
     groups: Blocks,
 }
 
-impl Encoded {
+impl EncodeKernel {
     fn begin(encoding: Encoding, group: usize) -> Box<dyn Kernel> {
-        Box::new(Encoded { encoding, groups: Blocks::new(group) })
+        Box::new(EncodeKernel { encoding, groups: Blocks::new(group) })
     }
 }
 
-impl Kernel for Encoded {
+impl Kernel for EncodeKernel {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         let encoding = &self.encoding;
         self.groups.take(&chunk, |groups| {
@@ -78,22 +78,22 @@ fn encode(encoding: &Encoding, bytes: &[u8], out: &mut Out) {
     out.push(text.into());
 }
 
-struct Decoded {
+struct DecodeKernel {
     encoding: Encoding,
-    /// What a symbol is called.
+    /// The name of a symbol, for messages.
     symbol: &'static str,
     group: usize,
     groups: Blocks,
-    /// Symbols of the groups that were decoded.
+    /// The number of symbols decoded so far.
     seen: u64,
-    /// The group with padding: the last.
+    /// The group with padding, which must be the last one.
     last: Option<Vec<u8>>,
 }
 
-impl Decoded {
+impl DecodeKernel {
     fn begin(encoding: Encoding, group: usize, symbol: &'static str) -> Box<dyn Kernel> {
         let groups = Blocks::new(group);
-        Box::new(Decoded { encoding, symbol, group, groups, seen: 0, last: None })
+        Box::new(DecodeKernel { encoding, symbol, group, groups, seen: 0, last: None })
     }
 
     fn decode_groups(&mut self, symbols: &[u8], out: &mut Out) -> Result<(), Fault> {
@@ -120,7 +120,7 @@ impl Decoded {
     }
 }
 
-impl Kernel for Decoded {
+impl Kernel for DecodeKernel {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         if self.last.is_some() {
             return self.add_to_last(&chunk);

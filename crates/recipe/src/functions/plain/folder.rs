@@ -1,4 +1,4 @@
-//! Folders: the value of one is its listing.
+//! The folder function. The value of a folder is its listing.
 
 use anabranch_content::Address;
 use bytes::Bytes;
@@ -10,10 +10,10 @@ use crate::param::{ParamKind, no_entries, no_values};
 use crate::registry::Functions;
 use crate::signature::{Arity, Holds, Signature};
 
-/// Memory per entry: its address, and its place in the listing.
+/// The memory per entry: its address, and its line in the listing.
 const ENTRY_BYTES: u64 = 512;
 
-/// Copies of names in memory; a control character has six bytes in JSON.
+/// The memory per byte of a name: several copies, and control characters take six bytes in JSON.
 const TEXT_COPIES: u64 = 8;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -38,7 +38,7 @@ pub(super) fn add(functions: &mut Functions) {
             .memory_per_input(ENTRY_BYTES)
             .nanos_per_kib(1)
             .compiles();
-    // It is never a stage of a fused run: it lists the addresses of its inputs, which a run does not have.
+    // This prevents fusion: the listing contains the addresses of the inputs, which a fused run does not have.
     signature.holds = Holds::Everything;
     functions.add(FolderFunction { signature });
 }
@@ -62,7 +62,8 @@ impl Function for FolderFunction {
     }
 }
 
-/// An entry in the listing. Its bytes are written here, as the order of fields must not depend on the build.
+/// The line of an entry in the listing. It is formatted by hand, because the order of fields must not depend on the
+/// build.
 fn line(name: &str, entry: &FolderEntry<(Address, u64)>) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let name = text(name);
@@ -79,7 +80,7 @@ fn line(name: &str, entry: &FolderEntry<(Address, u64)>) -> String {
     }
 }
 
-/// A listing on its way. It reads none of its inputs.
+/// A listing that is being written. It does not read its inputs.
 struct Listing {
     lines: std::vec::IntoIter<String>,
     began: bool,

@@ -1,4 +1,4 @@
-//! Digests.
+//! Functions that compute digests.
 
 use bytes::Bytes;
 use hmac::{Hmac, Mac};
@@ -6,7 +6,7 @@ use md5::Md5;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::function::{Call, Fault, Kernel, Out};
-use crate::functions::kernels::{Begin, Streamed, add_streamed, passed, signature, summed};
+use crate::functions::kernels::{Begin, StreamingFunction, add_streamed, passed, signature, summed};
 use crate::param::ParamKind;
 use crate::registry::Functions;
 use crate::signature::{Arity, Signature};
@@ -56,15 +56,17 @@ pub(super) fn add(functions: &mut Functions) {
 fn add_trees(functions: &mut Functions) {
     let root = "The root of a tree over the inputs: BLAKE3 of each, then of pairs, left before right; an odd one goes \
                 up as it is. A node can be passed off as an input; 2.0.0 tells them apart.";
-    functions.add(Streamed(blake3_like("merkle_root/1.0.0", root).inputs(Arity::at_least(2)), |_| {
-        Ok(Box::new(Tree::new(b"", b"")))
-    }));
+    functions
+        .add(StreamingFunction(blake3_like("merkle_root/1.0.0", root).inputs(Arity::at_least(2)), |_| {
+            Ok(Box::new(Tree::new(b"", b"")))
+        }));
     let root = "The root of a tree over the inputs: BLAKE3 of a zero byte and each, then of a one byte and pairs, left \
                 before right; an odd one goes up as it is.";
-    functions.add(Streamed(blake3_like("merkle_root/2.0.0", root).inputs(Arity::at_least(2)), |_| {
-        Ok(Box::new(Tree::new(&[0], &[1])))
-    }));
-    functions.add(Streamed(
+    functions
+        .add(StreamingFunction(blake3_like("merkle_root/2.0.0", root).inputs(Arity::at_least(2)), |_| {
+            Ok(Box::new(Tree::new(&[0], &[1])))
+        }));
+    functions.add(StreamingFunction(
         signature("chunk_hash/1.0.0", "The SHA-256 digest of every block, one behind the other.")
             .may("block_size", ParamKind::POSITIVE, 65536, "the bytes of a block")
             .nanos_per_kib(700),
@@ -124,13 +126,13 @@ fn hmac(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     ))
 }
 
-/// A tree of digests that grows to the right. It keeps one root for each power of two, so few of them.
+/// A Merkle tree that grows to the right. It keeps at most one root per power of two, so the list stays short.
 struct Tree {
     node: &'static [u8],
-    /// An input that has not begun.
+    /// The hasher's state at the beginning of an input.
     fresh: blake3::Hasher,
     leaf: blake3::Hasher,
-    /// Roots of whole trees and how many inputs each is over, largest first.
+    /// The roots of complete subtrees, largest first, each with the number of inputs below it.
     roots: Vec<(u64, blake3::Hash)>,
 }
 
@@ -180,10 +182,11 @@ impl Kernel for Tree {
 
 struct BlockDigests {
     size: u64,
-    /// How much the block under way lacks.
+    /// The number of bytes missing from the current block.
     left: u64,
     hasher: Sha256,
-    /// Small blocks make the output larger than the input: what of the input has waited for that to be taken.
+    /// Input that has not been hashed yet. Small blocks make the output larger than the input, so the rest of a chunk
+    /// waits until the output has been taken.
     chunk: Bytes,
 }
 

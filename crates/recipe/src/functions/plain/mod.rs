@@ -1,4 +1,4 @@
-//! Functions of any bytes.
+//! Functions that work on arbitrary bytes.
 
 mod blocks;
 mod bytes;

@@ -1,4 +1,4 @@
-//! Inputs that pass as they are, if they are what they should be.
+//! Functions that pass their input on unchanged if it is valid.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -117,7 +117,7 @@ fn magic_bytes(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     Ok(passed(left, see, move |left, _| if left.is_empty() { Ok(()) } else { Err(unlike(&whole)) }))
 }
 
-/// The kernel that passes an input with this digest.
+/// A kernel that passes its input on and fails if the digest differs from `expected`.
 fn digested<H: Send + 'static, const LEN: usize>(
     name: &'static str,
     expected: [u8; LEN],

@@ -1,15 +1,15 @@
-//! Functions of characters.
+//! Functions that work on characters.
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 
 use crate::function::{Fault, Kernel, Out};
-use crate::functions::kernels::{Streamed, changed, signature};
+use crate::functions::kernels::{StreamingFunction, changed, signature};
 use crate::param::ParamKind;
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         signature(
             "uppercase/1.0.0",
             "The text in upper case, each character by itself as Unicode says (ß: SS). The table of \
@@ -18,7 +18,7 @@ pub(super) fn add(functions: &mut Functions) {
         .nanos_per_kib(300),
         |_| Ok(cased(<[u8]>::make_ascii_uppercase, str::to_uppercase)),
     ));
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         signature(
             "lowercase/1.0.0",
             "The bytes with the letters A to Z in lower case; all others stay, É too. 2.0.0 knows all \
@@ -27,7 +27,7 @@ pub(super) fn add(functions: &mut Functions) {
         .nanos_per_kib(60),
         |_| Ok(changed(<[u8]>::make_ascii_lowercase)),
     ));
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         signature(
             "lowercase/2.0.0",
             "The text in lower case, each character by itself as Unicode says (Σ: σ, at the end of a \
@@ -40,7 +40,7 @@ pub(super) fn add(functions: &mut Functions) {
             }))
         },
     ));
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         signature(
             "utf8_validate/1.0.0",
             "The input as it is, if it is UTF-8; else the error says at which byte it is not.",
@@ -48,7 +48,7 @@ pub(super) fn add(functions: &mut Functions) {
         .nanos_per_kib(60),
         |_| Ok(Box::new(Valid(Text::default()))),
     ));
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         signature(
             "line_ending/1.0.0",
             "The input with other line ends. `lf`: each CR LF becomes LF, a CR alone stays. `crlf`: \
@@ -63,17 +63,17 @@ pub(super) fn add(functions: &mut Functions) {
     ));
 }
 
-/// Text that comes in chunks, cut anywhere.
+/// Decodes UTF-8 text from chunks of any size.
 #[derive(Default)]
 struct Text {
-    /// The beginning of a character whose end has not come.
+    /// The beginning of a character whose last byte has not arrived.
     held: Vec<u8>,
-    /// Bytes before what is held.
+    /// The number of bytes before `held`.
     offset: u64,
 }
 
 impl Text {
-    /// Looks at the characters that are whole with this chunk.
+    /// Passes all characters that are complete with this chunk to `see`.
     fn push(&mut self, mut chunk: &[u8], mut see: impl FnMut(&str)) -> Result<(), Fault> {
         while !self.held.is_empty() && !chunk.is_empty() {
             self.held.push(chunk[0]);
@@ -121,21 +121,21 @@ impl Text {
     }
 }
 
-/// The kernel that changes letters: bytes where all are ASCII, else characters.
+/// A kernel that changes letters: byte by byte in ASCII chunks, otherwise character by character.
 fn cased(
     ascii: impl Fn(&mut [u8]) + Send + 'static,
     each: impl Fn(&str) -> String + Send + 'static,
 ) -> Box<dyn Kernel> {
-    Box::new(Cased { text: Text::default(), ascii, each })
+    Box::new(CaseKernel { text: Text::default(), ascii, each })
 }
 
-struct Cased<A, E> {
+struct CaseKernel<A, E> {
     text: Text,
     ascii: A,
     each: E,
 }
 
-impl<A: Fn(&mut [u8]) + Send, E: Fn(&str) -> String + Send> Kernel for Cased<A, E> {
+impl<A: Fn(&mut [u8]) + Send, E: Fn(&str) -> String + Send> Kernel for CaseKernel<A, E> {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         if self.text.held.is_empty() && chunk.is_ascii() {
             self.text.offset += chunk.len() as u64;
@@ -167,7 +167,7 @@ impl Kernel for Valid {
 }
 
 struct ToLf {
-    /// The last byte was a CR, and was not given yet.
+    /// Whether the last byte was a CR that has not been written yet.
     held: bool,
 }
 
@@ -206,7 +206,7 @@ impl Kernel for ToLf {
 }
 
 struct ToCrLf {
-    /// The last byte was a CR.
+    /// Whether the last byte was a CR.
     behind: bool,
 }
 

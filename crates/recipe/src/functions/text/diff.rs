@@ -1,4 +1,4 @@
-//! What differs between two texts.
+//! Computes the difference between two texts.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -17,10 +17,10 @@ use crate::registry::Functions;
 use crate::signature::Arity;
 use crate::whole::whole;
 
-/// Lines that did not change, around those that did.
+/// The number of unchanged lines shown around each change.
 const AROUND: usize = 3;
 
-/// What follows a last line without an end.
+/// The note after a last line that does not end with a line feed.
 const NO_END: &[u8] = b"\\ No newline at end of file\n";
 
 pub(super) fn add(functions: &mut Functions) {
@@ -69,16 +69,16 @@ pub(super) fn add(functions: &mut Functions) {
     ));
 }
 
-/// What becomes of the ends of lines.
+/// The treatment of line ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ends {
-    /// They are part of the lines.
+    /// Line ends are part of the lines.
     Kept,
-    /// They are not compared. Deriva then counts lines from 1 even where there are none.
+    /// Line ends are not compared. As in Deriva, an empty range then also starts at line 1 or later.
     LeftOut,
 }
 
-/// The memory of a line while texts are compared: its place, its number, and the search.
+/// The memory per line during a comparison: its slice, its number, and the search state.
 const PER_LINE: u64 = 400;
 
 fn claim_lines(texts: &[Bytes], budget: &CallBudget) -> Result<(), Fault> {
@@ -119,7 +119,7 @@ fn place(header: &mut String, lines: Range<usize>, ends: Ends) {
     let written = match lines.len() {
         len if ends == Ends::LeftOut => write!(header, "{},{len}", lines.start + 1),
         1 => write!(header, "{}", lines.start + 1),
-        // Nothing is behind the line with this number.
+        // An empty range is named by the line before it.
         0 => write!(header, "{},0", lines.start),
         len => write!(header, "{},{len}", lines.start + 1),
     };
@@ -140,7 +140,7 @@ fn give(made: &mut Output, mark: u8, lines: &[&[u8]], ends: Ends) -> Result<(), 
     Ok(())
 }
 
-/// What to keep, take away and put in, in order.
+/// The ranges of lines to keep, delete and insert, in order.
 fn changes(old: &[&[u8]], new: &[&[u8]], budget: &CallBudget) -> Result<Vec<DiffOp>, Fault> {
     let mut changes = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
@@ -168,9 +168,10 @@ fn change(old: Range<usize>, new: Range<usize>) -> Option<DiffOp> {
     }
 }
 
-/// Pairs of equal lines, by number, as many as there can be in order.
+/// The longest common subsequence of lines, as pairs of indexes.
 ///
-/// Lines that only one side has are left out before the search: its time grows with how much differs, squared.
+/// Lines that only one side has are left out before the search, because its time grows with the square of the number of
+/// differences.
 fn common(old: &[&[u8]], new: &[&[u8]], budget: &CallBudget) -> Result<Vec<(usize, usize)>, Fault> {
     let mut numbers: HashMap<&[u8], u32> = HashMap::new();
     for line in old {
@@ -206,14 +207,15 @@ fn common(old: &[&[u8]], new: &[&[u8]], budget: &CallBudget) -> Result<Vec<(usiz
     Ok(pairs.collect())
 }
 
-/// Steps that tell whether two texts differ little enough to be compared; the comparison takes about twice as many.
+/// The maximum number of steps to decide whether two texts are similar enough to compare. The comparison itself takes
+/// about twice as many.
 const STEPS_MOST: usize = 1 << 28;
 
-/// Whether one can be made of the other in few enough changes: Myers' search without its trace. After `changes` of them
-/// it has got as far as it can on each diagonal, of which there are as many.
+/// Whether `old` can be turned into `new` within [`STEPS_MOST`] steps. This is Myers' search without the trace: after
+/// `changes` rounds it knows the furthest point reachable on each diagonal with that many changes.
 fn is_near(old: &[u32], new: &[u32], budget: &CallBudget) -> Result<bool, Fault> {
     let mut steps = STEPS_MOST;
-    // How far into `old`, by the diagonals below and above the first one.
+    // The furthest index in `old` reached on each diagonal: negative diagonals in `below`, the others in `above`.
     let (mut below, mut above) = (vec![0_usize], vec![0_usize]);
     for changes in 0..=old.len() + new.len() {
         budget.check()?;

@@ -1,4 +1,4 @@
-//! Functions that look at one line after the other.
+//! Functions that process one line at a time.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use super::pattern::{Pattern, REGEX};
 use super::split::{Gap, OfLines, of_lines, shown};
 use crate::function::{Call, Fault, Kernel, Out};
-use crate::functions::kernels::{Begin, Streamed, signature};
+use crate::functions::kernels::{Begin, StreamingFunction, signature};
 use crate::functions::output::capped;
 use crate::param::ParamKind;
 use crate::registry::Functions;
 use crate::signature::Signature;
 
-/// What lines are, for all functions that give some.
+/// The rules for lines, shared by all functions that output lines.
 const LINES: &str = " The input is UTF-8. Lines end at LF or CR LF, and have at most 16 MiB. They are given with LF \
     between them and none behind the last.";
 
-/// A signature that says what lines are.
+/// Adds the rules for lines to a signature.
 pub(super) fn lined(mut signature: Signature) -> Signature {
     signature.about.to_mut().push_str(LINES);
     signature
@@ -24,7 +24,7 @@ pub(super) fn lined(mut signature: Signature) -> Signature {
 
 pub(super) fn add(functions: &mut Functions) {
     let mut add = |signature: Signature, begin: Begin| {
-        functions.add(Streamed(lined(signature.nanos_per_kib(1000)), begin));
+        functions.add(StreamingFunction(lined(signature.nanos_per_kib(1000)), begin));
     };
     add(
         signature("head/1.0.0", "The first lines; what comes behind them is not read.").needs(
@@ -69,7 +69,7 @@ pub(super) fn add(functions: &mut Functions) {
 
 fn add_changed(functions: &mut Functions) {
     let mut add = |signature: Signature, begin: Begin| {
-        functions.add(Streamed(lined(signature.nanos_per_kib(1000)), begin));
+        functions.add(StreamingFunction(lined(signature.nanos_per_kib(1000)), begin));
     };
     add(
         signature("line_prefix/1.0.0", "The lines, each behind the same text.")
@@ -121,16 +121,16 @@ fn add_sums(functions: &mut Functions) {
         "The sum of the numbers in the lines, as `sum/1.0.0` has it, divided by how many they are. An error \
          if there are none.",
     );
-    functions.add(Streamed(sum.nanos_per_kib(5000), |call| {
+    functions.add(StreamingFunction(sum.nanos_per_kib(5000), |call| {
         Ok(of_lines(call, Sum { sum: 0.0, count: 0, total: |sum, _| Some(sum) }))
     }));
-    functions.add(Streamed(average.nanos_per_kib(5000), |call| {
+    functions.add(StreamingFunction(average.nanos_per_kib(5000), |call| {
         let total = |sum, count| (count > 0).then_some(sum / count as f64);
         Ok(of_lines(call, Sum { sum: 0.0, count: 0, total }))
     }));
 }
 
-/// The kernel that gives the lines that match, or those that do not.
+/// A kernel that outputs the lines that match a pattern, or those that do not.
 fn matching(call: &Call<'_>, wanted: bool) -> Result<Box<dyn Kernel>, Fault> {
     let pattern = Pattern::of(call, "pattern")?;
     let (mut caches, budget, mut gap) = (pattern.caches(), Arc::clone(call.budget), Gap::default());
@@ -143,7 +143,7 @@ fn matching(call: &Call<'_>, wanted: bool) -> Result<Box<dyn Kernel>, Fault> {
     }))
 }
 
-/// The kernel that gives some of the lines.
+/// A kernel that outputs the lines for which `keep` returns true.
 fn kept(call: &Call<'_>, mut keep: impl FnMut(&str) -> bool + Send + 'static) -> Box<dyn Kernel> {
     let mut gap = Gap::default();
     of_lines(call, move |_, line: &str, out: &mut Out| {
@@ -155,7 +155,7 @@ fn kept(call: &Call<'_>, mut keep: impl FnMut(&str) -> bool + Send + 'static) ->
     })
 }
 
-/// The kernel that gives something for each line.
+/// A kernel that writes one output line per input line.
 fn each(call: &Call<'_>, mut give: impl FnMut(u64, &str, &mut Out) + Send + 'static) -> Box<dyn Kernel> {
     let mut gap = Gap::default();
     of_lines(call, move |number, line: &str, out: &mut Out| {
@@ -212,7 +212,7 @@ impl OfLines for Nth {
 struct Sum {
     sum: f64,
     count: u64,
-    /// What it comes to, if to anything.
+    /// Computes the result from the sum and the count; `None` if it is undefined.
     total: fn(f64, u64) -> Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Functions of text and of lines.
+//! Functions that work on text and lines.
 
 mod split;
 mod pattern;
@@ -28,7 +28,7 @@ pub(super) fn add(functions: &mut Functions) {
     patch::add(functions);
 }
 
-/// A whole input as text.
+/// A whole input as UTF-8 text.
 pub(super) fn text(input: usize, bytes: &[u8]) -> Result<&str, Fault> {
     let problem = |error: std::str::Utf8Error| format!("not UTF-8 at byte {}", error.valid_up_to());
     std::str::from_utf8(bytes).map_err(|error| Fault::input(input, problem(error)))

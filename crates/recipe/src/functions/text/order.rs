@@ -1,4 +1,4 @@
-//! Functions that put lines in another order, or need the last ones.
+//! Functions that reorder lines, or need the last lines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -73,14 +73,14 @@ pub(super) fn add(functions: &mut Functions) {
     );
 }
 
-/// The body that changes the list of lines.
+/// A body that reorders or filters the list of lines.
 fn ordered(
     order: impl FnOnce(&mut Vec<&str>, &CallBudget) -> Result<(), Fault> + Send + 'static,
 ) -> Result<Body, Fault> {
     Ok(Box::new(move |inputs, budget| {
         let text = text(0, &inputs[0])?;
         let count = memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1;
-        // The lines, and a copy of the list while they are sorted.
+        // The list of lines, and a copy of it while it is sorted.
         budget.claim(2 * (count * size_of::<&str>()) as u64)?;
         let mut lines = Vec::with_capacity(count);
         lines.extend(text.lines());
@@ -93,7 +93,7 @@ fn ordered(
 /// The last lines of a text, with LF between them.
 fn last_lines(text: &str, most: usize) -> String {
     let Some(first) = text.lines().rev().take(most).last() else { return String::new() };
-    // Lines are parts of the text.
+    // `first` is a slice of `text`.
     let from = first.as_ptr() as usize - text.as_ptr() as usize;
     let mut made = String::with_capacity(text.len() - from);
     for (index, line) in text[from..].lines().enumerate() {
@@ -105,10 +105,10 @@ fn last_lines(text: &str, most: usize) -> String {
     made
 }
 
-/// Lines that are sorted at a time, before the sorted runs are merged.
+/// The number of lines sorted at a time. The sorted runs are merged afterwards.
 const RUN: usize = 16 << 10;
 
-/// Sorts lines by their bytes, and asks the budget in between.
+/// Sorts lines by their bytes, and checks the budget at intervals.
 fn sort(lines: &mut Vec<&str>, budget: &CallBudget) -> Result<(), Fault> {
     for run in lines.chunks_mut(RUN) {
         budget.check()?;
@@ -163,7 +163,8 @@ fn sample(lines: &mut Vec<&str>, most: usize, random: &mut impl RngCore) {
     *lines = chosen.into_iter().map(|index| lines[index]).collect();
 }
 
-/// A number below `count`, all equally likely: the high half of a product, drawn anew where the low half shows bias.
+/// A uniformly distributed number below `count`: the high half of a product, drawn again if the low half would
+/// introduce bias.
 fn below_u32(count: u32, random: &mut impl RngCore) -> u32 {
     let zone = (count << count.leading_zeros()).wrapping_sub(1);
     loop {

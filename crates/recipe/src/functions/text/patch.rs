@@ -1,4 +1,4 @@
-//! Makes a text out of another and what differs.
+//! Applies a diff to a text.
 
 use bytes::Bytes;
 
@@ -51,13 +51,13 @@ pub(super) fn add(functions: &mut Functions) {
     ));
 }
 
-/// Claims memory for the places of the lines.
+/// Claims memory for the slices of the lines.
 fn claim_lines(original: &[u8], budget: &CallBudget) -> Result<(), Fault> {
     let lines = memchr::memchr_iter(b'\n', original).count() as u64 + 1;
     budget.claim(lines * 4 * size_of::<&[u8]>() as u64)
 }
 
-/// The lines of a text, changed; the ends of lines do not count.
+/// The text after the diff is applied. Line ends are not compared.
 fn patched_lines(original: &str, diff: &str) -> Result<Bytes, Fault> {
     let original: Vec<&str> = original.lines().collect();
     let (mut at, mut made, mut in_hunk) = (0, Vec::with_capacity(original.len()), false);
@@ -98,7 +98,7 @@ fn patched_lines(original: &str, diff: &str) -> Result<Bytes, Fault> {
     Ok(made.join("\n").into())
 }
 
-/// How many lines are before a change with this header.
+/// The number of lines before the hunk with this header.
 fn hunk_start(header: &str) -> Option<usize> {
     let (old, _) = header.strip_prefix("@@ -")?.split_once(" +")?;
     let first: usize = old.split(',').next()?.parse().ok()?;
@@ -124,13 +124,13 @@ fn patched(original: &[u8], diff: &[u8]) -> Result<Bytes, Fault> {
     Ok(text.made.into())
 }
 
-/// The text on its way.
+/// A text to which a diff is being applied.
 struct Text<'a> {
     original: Vec<&'a [u8]>,
-    /// So many of its lines were kept or taken away.
+    /// The number of original lines that were kept or deleted so far.
     at: usize,
     made: Vec<u8>,
-    /// Lines that were made.
+    /// The number of output lines so far.
     count: usize,
 }
 
@@ -160,7 +160,7 @@ impl Text<'_> {
         while self.at < old_end || self.count < new_end {
             let Some(line) = diff.next() else { return Err(diff.fault("the change ends early")) };
             let (mark, line) = match line {
-                // Some programs leave out a space at the end of a line.
+                // Some programs strip trailing spaces, so an empty context line may lack its leading space.
                 b"\n" => (b' ', line),
                 [mark @ (b' ' | b'-' | b'+'), line @ ..] => (*mark, line),
                 _ => return Err(diff.fault(&format!("{} begins with none of ` `, `-`, `+`", quoted(line)))),
@@ -196,10 +196,10 @@ impl Text<'_> {
     }
 }
 
-/// A diff, line by line.
+/// Reads a diff line by line.
 struct Diff<'a> {
     left: &'a [u8],
-    /// The number of the last line.
+    /// The number of the line read last, from 1.
     line: usize,
 }
 
@@ -215,7 +215,7 @@ impl<'a> Diff<'a> {
         Some(line)
     }
 
-    /// What stands before the changes: nothing, or lines up to `---` and `+++`.
+    /// Skips the lines before the first hunk: none, or all lines up to `---` and `+++`.
     fn skip_headers(&mut self) -> Result<(), Fault> {
         let begins = |line: Option<&[u8]>, start: &[u8]| line.is_some_and(|line| line.starts_with(start));
         while self.peek().is_some() && !begins(self.peek(), b"@@ ") {
@@ -229,7 +229,7 @@ impl<'a> Diff<'a> {
         }
     }
 
-    /// The line without its end, if the next one says that it has none.
+    /// The line without its line feed, if the next line of the diff says that it has none.
     fn without_end(&mut self, line: &'a [u8]) -> &'a [u8] {
         match self.peek() {
             Some([b'\\', ..]) => {
@@ -245,20 +245,20 @@ impl<'a> Diff<'a> {
     }
 }
 
-/// The header of a change.
+/// The header of a hunk.
 struct Hunk {
     old: Place,
     new: Place,
 }
 
-/// Lines of one side: how many, behind how many others.
+/// A range of lines on one side: the number of lines before it, and its length.
 struct Place {
     first: usize,
     count: usize,
 }
 
 impl Hunk {
-    /// Reads `@@ -1,2 +3,4 @@`, and something behind it.
+    /// Parses `@@ -1,2 +3,4 @@`, possibly followed by other text.
     fn read(header: &[u8]) -> Option<Hunk> {
         let header = std::str::from_utf8(header).ok()?;
         let (places, _) = header.strip_prefix("@@ -")?.split_once(" @@")?;
@@ -268,7 +268,7 @@ impl Hunk {
 }
 
 impl Place {
-    /// Reads `1,2`, or `1` for `1,1`; no lines have the number of the line before them.
+    /// Parses `1,2`, or `1` as `1,1`. An empty range is named by the line before it.
     fn read(text: &str) -> Option<Place> {
         let (first, count) = text.split_once(',').unwrap_or((text, "1"));
         let (first, count): (usize, usize) = (first.parse().ok()?, count.parse().ok()?);

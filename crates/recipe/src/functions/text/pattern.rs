@@ -1,7 +1,7 @@
 //! Regular expressions in bounded memory and time.
 //!
-//! A pattern is bounded before it is compiled, because compiling cannot be interrupted. A search over much text with a
-//! large pattern can take long, so it runs in steps, on the lazy DFA, and asks the budget of the call in between.
+//! Patterns are limited before they are compiled, because compilation cannot be interrupted. A search of a long text
+//! with a large pattern can be slow, so it runs step by step on the lazy DFA and checks the call's budget at intervals.
 
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::hybrid::{CacheError, LazyStateID};
@@ -21,37 +21,37 @@ use crate::function::{Call, Fault};
 pub(super) const REGEX: &str = "a regular expression in Rust's syntax, at most 16 KiB: Unicode, no look-around and no \
     back-references";
 
-/// The most bytes of a pattern, or of all patterns of one call.
+/// The maximum length of a pattern, or of all patterns of one call, in bytes.
 const LENGTH_MOST: usize = 16 << 10;
 
-/// The most classes that hold more than ASCII, as `\w` and `[^a]` do.
+/// The maximum number of character classes in a pattern, such as `\w` and `[^a]`.
 const CLASSES_MOST: usize = 250;
 
-/// The most bytes of the compiled form.
+/// The maximum size of a compiled pattern in bytes.
 const COMPILED_MOST: usize = 2 << 20;
 
-/// The memory of a compiled pattern with its caches, in multiples of its automaton.
+/// The memory of a compiled pattern with its caches, as a multiple of its automaton.
 const COMPILED_FACTOR: u64 = 16;
 
-/// Bytes of one cache of the lazy DFA.
+/// The size of one lazy DFA cache in bytes.
 const CACHE: usize = 1 << 20;
 
-/// States times bytes of text up to which one search is short enough not to be interrupted.
+/// Searches with at most this product of states and text length run without interruption.
 const SHORT: usize = 100_000_000;
 
-/// Bytes between two looks at the budget.
+/// Bytes between two checks of the budget.
 const BETWEEN_CHECKS: usize = 1 << 10;
 
 /// A compiled pattern.
 pub(in crate::functions) struct Pattern {
     regex: Regex,
-    /// States of the automaton: a byte of text costs at most as many steps.
+    /// The number of states of the automaton, which bounds the steps per byte of text.
     states: usize,
     forward: DFA,
     reverse: DFA,
 }
 
-/// The caches of the searches of one call.
+/// The caches for the searches of one call.
 pub(in crate::functions) struct Caches {
     forward: Cache,
     reverse: Cache,
@@ -63,7 +63,7 @@ impl Pattern {
         Pattern::compile(call, name, call.text(name)?)
     }
 
-    /// A pattern of the parameter `name`; its memory is claimed.
+    /// Compiles a pattern given in the parameter `name`, and claims its memory.
     pub(in crate::functions) fn compile(call: &Call<'_>, name: &str, text: &str) -> Result<Pattern, Fault> {
         let wrong = |problem: String| Fault::param(name, problem);
         if text.len() > LENGTH_MOST {
@@ -72,8 +72,7 @@ impl Pattern {
         let (hir, classes) = parse(text).map_err(wrong)?;
         if classes > CLASSES_MOST {
             return Err(wrong(format!(
-                "the pattern has {classes} classes that hold more than ASCII, as `\\w` and `[^a]` do; it may have \
-                 {CLASSES_MOST}"
+                "the pattern has {classes} character classes, such as `\\w` and `[^a]`; it may have {CLASSES_MOST}"
             )));
         }
         let large =
@@ -104,17 +103,17 @@ impl Pattern {
         })
     }
 
-    /// Checks the syntax of a pattern of the parameter `name`.
+    /// Checks the syntax of a pattern given in the parameter `name`.
     pub(super) fn check(name: &str, text: &str) -> Result<(), Fault> {
         parse(text).map(|_| ()).map_err(|problem| Fault::param(name, problem))
     }
 
-    /// Caches for searches.
+    /// Creates the caches for searches.
     pub(in crate::functions) fn caches(&self) -> Caches {
         Caches { forward: self.forward.create_cache(), reverse: self.reverse.create_cache() }
     }
 
-    /// True if the text matches.
+    /// Whether the text contains a match.
     pub(in crate::functions) fn is_match(
         &self,
         caches: &mut Caches,
@@ -183,7 +182,7 @@ impl Pattern {
         while let Some(span) = self.find_by_steps(caches, &input, budget)? {
             let splits = |at: usize| at < input.haystack().len() && (input.haystack()[at] as i8) < -0x40;
             if span.is_empty() && splits(span.start) {
-                // An empty match inside of a character is none.
+                // An empty match inside a character does not count.
                 input.set_start(span.start + 1);
                 continue;
             }
@@ -200,19 +199,19 @@ impl Pattern {
     ) -> Result<Option<Span>, Fault> {
         let end = match self.find_end(&mut caches.forward, input, budget) {
             Ok(end) => end,
-            Err(Stuck::Fault(fault)) => return Err(fault),
-            Err(Stuck::Automaton) => return self.find_otherwise(input),
+            Err(SearchFailure::Fault(fault)) => return Err(fault),
+            Err(SearchFailure::Automaton) => return self.find_otherwise(input),
         };
         let Some(end) = end else { return Ok(None) };
         let before = input.clone().span(input.start()..end).anchored(Anchored::Yes);
         match self.find_start(&mut caches.reverse, &before, budget) {
             Ok(start) => Ok(Some(Span { start: start.unwrap_or(end), end })),
-            Err(Stuck::Fault(fault)) => Err(fault),
-            Err(Stuck::Automaton) => self.find_otherwise(input),
+            Err(SearchFailure::Fault(fault)) => Err(fault),
+            Err(SearchFailure::Automaton) => self.find_otherwise(input),
         }
     }
 
-    /// For what the lazy DFA cannot do: word boundaries of Unicode between letters beyond ASCII.
+    /// Searches without the lazy DFA, which does not support Unicode word boundaries next to characters beyond ASCII.
     fn find_otherwise(&self, input: &Input<'_>) -> Result<Option<Span>, Fault> {
         if self.states.saturating_mul(input.get_span().len()) > 10 * SHORT {
             let problem =
@@ -222,13 +221,13 @@ impl Pattern {
         Ok(self.regex.find(input.clone()).map(|found| found.span()))
     }
 
-    /// Where the first match ends.
+    /// The end of the first match.
     fn find_end(
         &self,
         cache: &mut Cache,
         input: &Input<'_>,
         budget: &CallBudget,
-    ) -> Result<Option<usize>, Stuck> {
+    ) -> Result<Option<usize>, SearchFailure> {
         let mut state = self.forward.start_state_forward(cache, input)?;
         let mut end = None;
         for (at, byte) in (input.start()..).zip(&input.haystack()[input.get_range()]) {
@@ -252,13 +251,13 @@ impl Pattern {
         Ok(if state.is_match() { Some(input.end()) } else { end })
     }
 
-    /// Where a match begins that ends at the input's end.
+    /// The start of the match that ends at the end of the input's span.
     fn find_start(
         &self,
         cache: &mut Cache,
         input: &Input<'_>,
         budget: &CallBudget,
-    ) -> Result<Option<usize>, Stuck> {
+    ) -> Result<Option<usize>, SearchFailure> {
         let mut state = self.reverse.start_state_reverse(cache, input)?;
         let mut start = None;
         for at in input.get_range().rev() {
@@ -279,22 +278,22 @@ impl Pattern {
     }
 }
 
-/// Why a search by steps does not go on.
-enum Stuck {
+/// The reason why a search in steps cannot continue.
+enum SearchFailure {
     Fault(Fault),
-    /// The lazy DFA cannot tell.
+    /// The lazy DFA cannot decide.
     Automaton,
 }
 
-impl From<CacheError> for Stuck {
-    fn from(_: CacheError) -> Stuck {
-        Stuck::Automaton
+impl From<CacheError> for SearchFailure {
+    fn from(_: CacheError) -> SearchFailure {
+        SearchFailure::Automaton
     }
 }
 
-impl From<MatchError> for Stuck {
-    fn from(_: MatchError) -> Stuck {
-        Stuck::Automaton
+impl From<MatchError> for SearchFailure {
+    fn from(_: MatchError) -> SearchFailure {
+        SearchFailure::Automaton
     }
 }
 
@@ -304,11 +303,11 @@ enum Kind {
     Other,
 }
 
-fn kind(state: LazyStateID) -> Result<Kind, Stuck> {
+fn kind(state: LazyStateID) -> Result<Kind, SearchFailure> {
     match (state.is_match(), state.is_dead(), state.is_quit()) {
         (true, ..) => Ok(Kind::Match),
         (_, true, _) => Ok(Kind::Dead),
-        (_, _, true) => Err(Stuck::Automaton),
+        (_, _, true) => Err(SearchFailure::Automaton),
         _ => Ok(Kind::Other),
     }
 }
@@ -320,9 +319,9 @@ fn next(
     byte: u8,
     at: usize,
     budget: &CallBudget,
-) -> Result<LazyStateID, Stuck> {
+) -> Result<LazyStateID, SearchFailure> {
     if at.is_multiple_of(BETWEEN_CHECKS) {
-        budget.check().map_err(Stuck::Fault)?;
+        budget.check().map_err(SearchFailure::Fault)?;
     }
     Ok(dfa.next_state(cache, state, byte)?)
 }
@@ -336,12 +335,12 @@ fn stepping(nfa: NFA, kind: MatchKind) -> Result<DFA, String> {
     DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| error.to_string())
 }
 
-/// The meaning of a pattern, and the number of its classes that hold more than ASCII.
+/// Parses a pattern, and counts its character classes.
 fn parse(text: &str) -> Result<(Hir, usize), String> {
     let parsed = ast::parse::ParserBuilder::new().nest_limit(100).build().parse(text);
     let parsed = parsed.map_err(|error| error.to_string())?;
     let classes = ast::visit(&parsed, Classes(0)).unwrap_or(usize::MAX);
-    // Translating a class of Unicode is what takes time.
+    // Translating this many classes would be slow.
     if classes > CLASSES_MOST {
         return Ok((Hir::empty(), classes));
     }
@@ -352,7 +351,7 @@ fn parse(text: &str) -> Result<(Hir, usize), String> {
     Ok((hir, classes))
 }
 
-/// Counts classes.
+/// Counts character classes.
 struct Classes(usize);
 
 impl ast::Visitor for Classes {

@@ -1,4 +1,4 @@
-//! Functions that replace what matches.
+//! Functions that replace matches.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::param::ParamKind;
 use crate::registry::Functions;
 use crate::whole::{Body, whole};
 
-/// What stands for something redacted.
+/// The replacement for redacted text.
 const REDACTED: &str = "[REDACTED]";
 
-/// The most patterns of a call.
+/// The maximum number of patterns per call.
 const PATTERNS_MOST: usize = 256;
 
-/// The most bytes of all patterns of a call.
+/// The maximum total length of all patterns of a call, in bytes.
 const PATTERNS_BYTES_MOST: usize = 16 << 10;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -91,7 +91,7 @@ fn redacting_in_turn(call: &Call<'_>) -> Result<Body, Fault> {
 fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
     let texts = call.texts("patterns")?;
     check_patterns(&texts)?;
-    // Each alone, so that an error names the pattern that it is in.
+    // Each pattern is checked alone, so that an error names the pattern.
     texts.iter().try_for_each(|text| Pattern::check("patterns", text))?;
     let any = texts.iter().map(|text| format!("(?:{text})")).collect::<Vec<_>>().join("|");
     let any = Pattern::compile(call, "patterns", &any)?;
@@ -99,7 +99,7 @@ fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
     Ok(Box::new(move |inputs, budget| replace(&any, REDACTED, &inputs[0], most, budget)))
 }
 
-/// Checks that patterns are few and short enough to be compiled together.
+/// Checks that the patterns are few and short enough to be compiled together.
 fn check_patterns(texts: &[&str]) -> Result<(), Fault> {
     let wrong = |problem: String| Err(Fault::param("patterns", problem));
     if texts.iter().any(|text| text.is_empty()) {
@@ -117,7 +117,7 @@ fn check_patterns(texts: &[&str]) -> Result<(), Fault> {
     }
 }
 
-/// The text with all matches replaced, within bounds.
+/// The text with all matches replaced, within the bounds.
 fn replace(
     pattern: &Pattern,
     replacement: &str,

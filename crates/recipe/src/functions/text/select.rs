@@ -1,16 +1,16 @@
-//! Takes some lines by their numbers, as they are.
+//! Selects lines by number, unchanged.
 
 use bytes::Bytes;
 
 use super::split::Lines;
 use crate::function::{Call, Fault, Kernel, Open, Out};
-use crate::functions::kernels::{Streamed, signature};
+use crate::functions::kernels::{StreamingFunction, signature};
 use crate::functions::text::shown;
 use crate::param::ParamKind;
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         signature(
             "lines_select/1",
             "Some lines by their numbers, as they are and with their ends; those that are not there are left out, \
@@ -24,9 +24,9 @@ pub(super) fn add(functions: &mut Functions) {
 
 struct Select {
     lines: Lines,
-    /// First and last numbers.
+    /// The first and the last line number of each range.
     ranges: Vec<(u64, u64)>,
-    /// The range that is looked at.
+    /// The index of the current range.
     at: usize,
 }
 

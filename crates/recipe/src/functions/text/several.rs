@@ -1,4 +1,4 @@
-//! Functions of the lines of several inputs.
+//! Functions that combine the lines of several inputs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,17 +8,17 @@ use bytes::Bytes;
 use super::lines::lined;
 use super::split::{Gap, Lines};
 use crate::function::{Call, Fault, Kernel, Open, Out};
-use crate::functions::kernels::{Streamed, signature};
+use crate::functions::kernels::{StreamingFunction, signature};
 use crate::functions::output::capped;
 use crate::param::ParamKind;
 use crate::registry::Functions;
 use crate::signature::Arity;
 
-/// The memory of an input that is open beside others: its reader, and a chunk that is read ahead.
+/// The memory of each open input: its reader, and a chunk read ahead.
 const OPEN_INPUT: u64 = 768 << 10;
 
 pub(super) fn add(functions: &mut Functions) {
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         lined(signature(
             "zip/1.0.0",
             "Each line of the first input, the separator, and the line of the second with the same \
@@ -36,7 +36,7 @@ pub(super) fn add(functions: &mut Functions) {
             Ok(capped(Box::new(zip), call.max_bytes()?))
         },
     ));
-    functions.add(Streamed(
+    functions.add(StreamingFunction(
         lined(signature(
             "merge_sorted/1.0.0",
             "The lines of all inputs in the order of their bytes. Each input must be in that order \
@@ -52,7 +52,7 @@ pub(super) fn add(functions: &mut Functions) {
 
 struct Zip {
     sides: [Lines; 2],
-    /// The line of the first input that waits for its fellow.
+    /// The line of the first input that waits for the matching line of the second.
     left: Option<String>,
     spare: String,
     separator: String,
@@ -97,11 +97,11 @@ impl Kernel for Zip {
 
 struct Merge {
     inputs: Vec<Lines>,
-    /// The last line of each input that is waited for.
+    /// The previous line of each waiting input.
     last: Vec<String>,
-    /// The next line of each input that is not waited for and has one.
+    /// The next line of each input that has one and is not waiting.
     heads: BinaryHeap<Reverse<(String, usize)>>,
-    /// Inputs whose next line has not come, the first one last.
+    /// Inputs whose next line has not arrived. The next input to read is last.
     waiting: Vec<usize>,
     gap: Gap,
 }
@@ -118,7 +118,8 @@ impl Merge {
         }
     }
 
-    /// Puts the next line of an input among the heads, into the room of its last one; says whether there was any.
+    /// Moves the next line of an input to the heads, reusing the buffer `room` of its previous line. Returns whether
+    /// there was one.
     fn advance(&mut self, input: usize, mut room: String) -> Result<bool, Fault> {
         let lines = &mut self.inputs[input];
         let number = lines.number() + 1;

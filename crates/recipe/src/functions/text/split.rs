@@ -1,4 +1,4 @@
-//! Lines out of chunks, wherever these are cut.
+//! Splits chunks of any size into lines.
 
 use bytes::Bytes;
 use memchr::memchr;
@@ -6,33 +6,33 @@ use memchr::memchr;
 use crate::budget::Claim;
 use crate::function::{Call, Fault, Kernel, Open, Out};
 
-/// The most bytes of a line: it is held whole.
+/// The maximum length of a line in bytes. A line is held in memory as a whole.
 pub(in crate::functions) const LINE_MOST: usize = 16 << 20;
 
-/// The lines of one input, one after the other as its chunks come.
+/// The lines of one input, split as its chunks arrive.
 pub(in crate::functions) struct Lines {
     input: usize,
-    /// The beginning of a line whose end has not come, or a line that was given last.
+    /// The beginning of a line whose end has not arrived, or the line returned last.
     held: Vec<u8>,
-    /// What is held was given.
+    /// Whether `held` has already been returned.
     given: bool,
     chunk: Bytes,
-    /// The chunk was read up to here.
+    /// The position up to which the chunk was read.
     at: usize,
     ended: bool,
-    /// Lines that were given, and their bytes.
+    /// The number of lines returned, and the offset of the last one.
     count: u64,
     offset: u64,
-    /// Bytes of the line that was given last.
+    /// The length of the line returned last, in bytes.
     last: u64,
-    /// The memory of a long line.
+    /// The memory claimed for a long line.
     claim: Claim,
 }
 
-/// A line that is held takes this many times its length: it grows by doubling, and kernels keep copies.
+/// The memory of a held line as a multiple of its length: it grows by doubling, and kernels keep copies.
 const HELD_FACTOR: u64 = 5;
 
-/// Lines up to this length are not claimed.
+/// The memory of lines up to this length is not claimed.
 const SHORT_LINE: usize = 8 << 10;
 
 impl Lines {
@@ -41,28 +41,28 @@ impl Lines {
         Lines { input, held, given: false, chunk, at: 0, ended: false, count: 0, offset: 0, last: 0, claim }
     }
 
-    /// Takes the next bytes, once all lines of those before were given.
+    /// Adds the next bytes. All lines of the previous chunk must have been returned.
     pub(in crate::functions) fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.at == self.chunk.len(), "a chunk is read before the next one comes");
         (self.chunk, self.at) = (chunk, 0);
     }
 
-    /// There will be no more bytes: what is left is a line.
+    /// Marks the end of the input. The remaining bytes become the last line.
     pub(in crate::functions) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Whether it was said that there will be no more bytes.
+    /// Whether [`Lines::end`] was called.
     pub(in crate::functions) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// The number of the line that was given last, from 1.
+    /// The number of the line returned last, from 1.
     pub(in crate::functions) fn number(&self) -> u64 {
         self.count
     }
 
-    /// The next line as it is, with its end; nothing: its end has not come, or there is none.
+    /// The next line with its line end; `None` if its end has not arrived or there are no more lines.
     pub(in crate::functions) fn next_raw(&mut self) -> Result<Option<&[u8]>, Fault> {
         if std::mem::take(&mut self.given) {
             self.held.clear();
@@ -92,7 +92,7 @@ impl Lines {
         Ok(Some(&self.held))
     }
 
-    /// The next line as text, without its end: a line feed, and a carriage return before it.
+    /// The next line as text, without its line end (LF or CR LF).
     pub(in crate::functions) fn next_line(&mut self) -> Result<Option<&str>, Fault> {
         let (input, number, offset) = (self.input, self.count + 1, self.offset + self.last);
         let Some(line) = self.next_raw()? else { return Ok(None) };
@@ -105,7 +105,7 @@ impl Lines {
         })
     }
 
-    /// Checks that a line may be longer by this much, and claims its memory.
+    /// Checks that the line may grow by `more` bytes, and claims its memory.
     fn bound(&mut self, more: usize) -> Result<(), Fault> {
         match self.held.len() + more {
             len if len > LINE_MOST => Err(Fault::TooLarge { what: "a line", most: LINE_MOST as u64 }),
@@ -121,17 +121,17 @@ impl Lines {
     }
 }
 
-/// What is done with each line of one input.
+/// An operation on each line of one input.
 pub(in crate::functions) trait OfLines: Send + 'static {
-    /// Takes the next line, and its number from 1.
+    /// Processes the next line; `number` counts from 1.
     fn line(&mut self, number: u64, line: &str, out: &mut Out) -> Result<(), Fault>;
 
-    /// It needs no more.
+    /// Whether it needs no further lines.
     fn is_done(&self) -> bool {
         false
     }
 
-    /// Gives what is left to give.
+    /// Writes the remaining output.
     fn finish(&mut self, lines: u64, out: &mut Out) -> Result<(), Fault> {
         let _ = (lines, out);
         Ok(())
@@ -144,7 +144,7 @@ impl<F: FnMut(u64, &str, &mut Out) -> Result<(), Fault> + Send + 'static> OfLine
     }
 }
 
-/// The kernel that does this with each line.
+/// A kernel that applies `each` to every line.
 pub(in crate::functions) fn of_lines(call: &Call<'_>, each: impl OfLines) -> Box<dyn Kernel> {
     Box::new(Each { lines: Lines::of(call, 0), each })
 }
@@ -189,14 +189,14 @@ impl<T: OfLines> Kernel for Each<T> {
     }
 }
 
-/// Line feeds between lines, and none behind the last.
+/// Writes line feeds between lines, and none after the last line.
 #[derive(Default)]
 pub(super) struct Gap {
     begun: bool,
 }
 
 impl Gap {
-    /// A line follows.
+    /// Writes a line feed, unless this is the first line.
     pub(super) fn before(&mut self, out: &mut Out) {
         if std::mem::replace(&mut self.begun, true) {
             out.write(b"\n");
@@ -204,7 +204,7 @@ impl Gap {
     }
 }
 
-/// Some text in quotes, as far as a message has room.
+/// Text in quotes, shortened for a message.
 pub(in crate::functions) fn shown(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{:?}...", &text[..end]),

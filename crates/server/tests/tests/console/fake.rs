@@ -108,6 +108,9 @@ async fn api(State(facts): State<Arc<Facts>>, request: Request) -> Response {
             Some(run) => axum::Json(samples::detail(run)).into_response(),
             None => refused(StatusCode::NOT_FOUND, "no such run"),
         },
+        ["runs", _, "timeline.html"] | ["datasets", DATASET, "report"] => {
+            axum::response::Html(samples::FILE).into_response()
+        }
         ["status"] => axum::Json(samples::status()).into_response(),
         ["plans"] => axum::Json(samples::plans()).into_response(),
         ["plans", name] => axum::Json(samples::plan(name)).into_response(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use anabranch_testkit::View;
 
 use super::fake::Fake;
-use super::samples::{self, DATASET, run_id};
+use super::samples::{DATASET, run_id};
 use super::{shows, with_browser};
 
 /// `CONSOLE_IMAGES=1 cargo test -p anabranch-server --test tests console::images` writes `docs/images/*.png`.
@@ -14,11 +14,6 @@ fn the_pages_have_pictures() {
     let fake = Fake::start(None);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images");
     let is_wanted = std::env::var_os("CONSOLE_IMAGES").is_some();
-    for second in 0..60 {
-        let done = 36_000 + second * 100;
-        let progress = samples::progress("running", done, 124.0 + second as f64);
-        fake.tell(&format!("/v1/runs/{DATASET}/events"), "progress", progress);
-    }
     let pages = [
         ("run", format!("#/runs/{}", run_id(7)), false, 1000, "Events"),
         ("plan", "#/plans/feed".to_owned(), true, 860, "Try it"),

@@ -56,6 +56,14 @@ fn ten_thousand_runs_are_a_live_list() {
     });
 }
 
+/// Cancels the dataset, which asks once more.
+fn cancel(browser: &mut Browser, fake: &Fake) {
+    browser.click("button.danger");
+    browser.wait("document.querySelector('button.danger').innerText.startsWith('Really')");
+    browser.click("button.danger");
+    fake.posted(&format!("/v1/datasets/{DATASET}/cancel"));
+}
+
 #[test]
 fn a_million_cells_fill_while_one_looks_and_can_be_stopped() {
     let fake = Fake::start(None);
@@ -65,11 +73,13 @@ fn a_million_cells_fill_while_one_looks_and_can_be_stopped() {
         let waiting = "document.querySelector('[data-state=\"0\"]').innerText";
         browser.wait(&format!("{waiting} === '613,500'"));
         // A row of each state is where it should be, and the pointer tells.
-        browser.point(".grid-canvas", 0.05, 1.0);
+        let left =
+            browser.evaluate("+document.querySelector('.grid-canvas').dataset.left").as_number().unwrap();
+        browser.point(".grid-canvas", left + 0.05, 1.0);
         browser.wait("document.querySelector('.readout').innerText.startsWith('row 0 · topic · ')");
         // By a canvas of its own: a picture that is read again and again draws a warning of the browser.
         let pixel = "(() => { const probe = document.createElement('canvas').getContext('2d', { willReadFrequently: true }); \
-             probe.drawImage(document.querySelector('.grid-canvas'), 1, 1, 1, 1, 0, 0, 1, 1); \
+             const canvas = document.querySelector('.grid-canvas'); probe.drawImage(canvas, +canvas.dataset.left + 1, 1, 1, 1, 0, 0, 1, 1); \
              return [...probe.getImageData(0, 0, 1, 1).data].join(); })()";
         let finished = "(() => { const hex = getComputedStyle(document.documentElement).getPropertyValue('--green').trim().slice(1); \
                         return [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)).join() + ',255'; })()";
@@ -77,12 +87,31 @@ fn a_million_cells_fill_while_one_looks_and_can_be_stopped() {
         browser.evaluate("document.querySelector('.grid-scroll').scrollTop = 0");
         browser.wait(&format!("{pixel} === {finished}"));
         // The first rows are run again, says an event.
-        let states = vec![1_u8; 1000 * COLUMNS.len()];
-        let mut progress = samples::progress("running", 43_000, 190.0);
-        progress["cells"] = json!({"from": 0, "states": data_encoding::BASE64.encode(&states)});
-        fake.tell(&format!("/v1/runs/{DATASET}/events"), "progress", progress);
-        browser.wait("document.querySelector('[data-state=\"1\"]').innerText === '17,000'");
+        let running =
+            |count: &str| format!("document.querySelector('[data-state=\"1\"]').innerText === '{count}'");
+        let tell = |done: usize, cells: serde_json::Value| {
+            let mut progress = samples::progress("running", done, 190.0);
+            progress["cells"] = cells;
+            fake.tell(&format!("/v1/runs/{DATASET}/events"), "progress", progress);
+        };
+        let asked =
+            |browser: &Browser| browser.requests().iter().filter(|url| url.contains("/cells?")).count();
+        tell(43_000, json!([[0, 1, 1000 * COLUMNS.len()]]));
+        browser.wait(&running("17,000"));
         browser.wait(&shows("43,000"));
+        tell(43_001, json!([[0, 2, COLUMNS.len()], [70, 2, 5, 1, 5]]));
+        browser.wait(&running("16,985"));
+        assert_eq!(asked(browser), 1, "the cells were read once, then changed by events");
+        // More changed than an event has room for, or events were lost: the cells are read again.
+        tell(43_002, serde_json::Value::Null);
+        browser.wait(&running("7,000"));
+        tell(43_003, json!([[0, 1, 1000 * COLUMNS.len()]]));
+        browser.wait(&running("17,000"));
+        fake.tell(&format!("/v1/runs/{DATASET}/events"), "lost", json!({"lost": 3}));
+        browser.wait(&running("7,000"));
+        assert_eq!(asked(browser), 3);
+        tell(43_004, json!([[0, 1, 1000 * COLUMNS.len()]]));
+        browser.wait(&running("17,000"));
         // Zooming to the largest cells and back.
         for label in ["zoom in", "zoom in", "zoom in", "fit", "zoom out"] {
             browser.evaluate(&format!("document.querySelector('[aria-label={label:?}]').click()"));
@@ -95,10 +124,7 @@ fn a_million_cells_fill_while_one_looks_and_can_be_stopped() {
         let longest = longest_task(browser);
         assert!(longest < LONGEST_TASK_MS, "a task took {longest} ms");
 
-        browser.click("button.danger");
-        browser.wait("document.querySelector('button.danger').innerText.startsWith('Really')");
-        browser.click("button.danger");
-        fake.posted(&format!("/v1/datasets/{DATASET}/cancel"));
+        cancel(browser, &fake);
         fake.set_state("stopped");
         fake.tell(&format!("/v1/runs/{DATASET}/events"), "stopping", json!({"calls_in_flight": 3}));
         browser.wait(&shows("stopping"));

@@ -130,6 +130,49 @@ fn a_run_shows_its_failures_before_everything_else() {
     });
 }
 
+/// Notes what a file in a frame says of itself.
+const HEAR_FILES: &str =
+    "window.told = []; addEventListener('message', ({ data }) => { if (data.color) told.push(data); }); true";
+
+#[test]
+fn files_open_in_the_page_and_reach_nothing() {
+    for token in [None, Some("correct horse")] {
+        let fake = Fake::start(token);
+        let entry = if token.is_some() { "#token=correct%20horse&/" } else { "#/" };
+        with_browser(|browser| {
+            let run = run_id(7);
+            for (page, link) in
+                [(format!("runs/{run}"), "Timeline page"), (format!("datasets/{DATASET}"), "Report")]
+            {
+                browser.visit(&format!("{}/{entry}{page}", fake.url), WIDE);
+                browser.evaluate(HEAR_FILES);
+                let anchor = format!(
+                    "[...document.querySelectorAll('a.button')].find((link) => link.innerText === {link:?})"
+                );
+                browser.wait(&anchor);
+                browser.evaluate(&format!("{anchor}.click()"));
+                browser.wait("told.length");
+                let told = browser.evaluate("JSON.stringify(told[0])");
+                assert_eq!(
+                    told,
+                    "{\"color\":\"rgb(1, 2, 3)\",\"kept\":\"refused\",\"origin\":\"null\",\"theme\":\"system\"}".into(),
+                    "its styles and scripts work, without the token and the origin of the page"
+                );
+                let hidden = "(() => { try { return String(frames[0].document?.title); } catch { return 'refused'; } })()";
+                assert_eq!(browser.evaluate(hidden), "refused".into());
+                browser.press("t");
+                browser.wait("told.at(-1).theme === 'dark'");
+                browser.press("t");
+                browser.wait("told.at(-1).theme === 'light'");
+                browser.evaluate("localStorage.clear()");
+                is_clean(browser, &fake, link);
+                browser.press("Escape");
+                browser.wait(&format!("location.hash === '#/{page}'"));
+            }
+        });
+    }
+}
+
 #[test]
 fn the_console_can_be_used_without_a_mouse() {
     let fake = Fake::start(None);

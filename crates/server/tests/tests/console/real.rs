@@ -22,6 +22,15 @@ fn a_real_plan_is_tried_and_its_run_is_shown() {
         browser.wait("document.querySelector('.run-timeline .bar.fell_back')");
         browser.wait(&shows("timeout"));
         assert_eq!(browser.complaints(), [] as [String; 0]);
+        browser.wait("document.querySelector('[aria-label=Ledger] tbody th').innerText");
+        let run = browser.evaluate("location.hash.split('/').at(-1)");
+        browser.visit(&format!("{url}/#/runs/{}/timeline", run.as_text().unwrap()), WIDE);
+        browser.evaluate("window.ready = 0; addEventListener('message', () => { window.ready += 1; }); true");
+        browser.wait("document.querySelector('iframe.file') && frames.length === 1");
+        // By itself it is a page with its styles and its script.
+        browser.visit(&format!("{url}/v1/runs/{}/timeline.html", run.as_text().unwrap()), WIDE);
+        browser.wait("document.querySelector('svg') && getComputedStyle(document.body).fontFamily.includes('system-ui')");
+        assert_eq!(browser.complaints(), [] as [String; 0]);
         for page in ["", "runs", "recipes"] {
             browser.visit(&format!("{url}/#/{page}"), WIDE);
             browser.wait("document.querySelector('h1').innerText && document.querySelector('main .panel')");

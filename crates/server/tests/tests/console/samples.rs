@@ -78,11 +78,21 @@ fn edges() -> Json {
 
 fn ledger() -> Json {
     json!([
-        {"node": "n2", "reason": "timeout", "fallback": "stale", "waited_us": 20_120, "rows": 40, "age_us": 5_400_000},
-        {"node": "n4", "reason": "error", "fallback": "empty", "waited_us": 9_100, "rows": 0,
+        {"node": "recent", "reason": "timeout", "fallback": "stale", "waited_us": 20_120, "rows": 40, "age_us": 5_400_000},
+        {"node": "media", "reason": "error", "fallback": "empty", "waited_us": 9_100, "rows": 0,
          "detail": "catalog: connection reset by peer"},
-        {"node": "n11", "reason": "shed", "fallback": "empty", "waited_us": 0, "rows": 0},
+        {"node": "hydrate", "reason": "shed", "fallback": "empty", "waited_us": 0, "rows": 0},
     ])
+}
+
+/// The same with the nodes of the graph, as runs have it.
+fn joined_ledger() -> Json {
+    let mut ledger = ledger();
+    for (entry, stage) in ledger.as_array_mut().unwrap().iter_mut().zip(["n2", "n4", "n11"]) {
+        entry["stage"] = stage.into();
+        entry["name"] = NODES.iter().find(|(id, ..)| *id == stage).unwrap().1.into();
+    }
+    ledger
 }
 
 fn timeline() -> Json {
@@ -127,7 +137,7 @@ pub(crate) fn detail(run: &Json) -> Json {
         false => Json::Null,
     };
     all["request"] = if is_plan { json!({"user_id": 7}) } else { Json::Null };
-    all["ledger"] = if is_degraded { ledger() } else { json!([]) };
+    all["ledger"] = if is_degraded { joined_ledger() } else { json!([]) };
     all["graph"] = if is_plan { json!({"nodes": nodes, "edges": edges()}) } else { Json::Null };
     all["timeline"] = if is_plan { timeline() } else { Json::Null };
     all
@@ -237,8 +247,24 @@ pub(crate) fn cells() -> Vec<u8> {
 
 /// The dataset, as its page and its progress events have it.
 pub(crate) fn dataset(state: &str) -> Json {
-    progress(state, 42_000, 184.0)
+    let mut dataset = progress(state, 42_000, 184.0);
+    let sample = |second: u32| {
+        let now = progress(state, 42_000, f64::from(second));
+        let models = now["models"].as_array().unwrap();
+        let sum = |name: &str| models.iter().map(|model| model[name].as_f64().unwrap()).sum::<f64>();
+        let pace = 1_500.0 + 200.0 * (f64::from(second) / 17.0).sin();
+        json!([second, pace.round(), sum("in_flight"), sum("limit"), now["cost"]])
+    };
+    dataset["history"] = (1..=184).map(sample).collect();
+    dataset["event"] = 0.into();
+    dataset
 }
+
+/// A page that tells what it may do, as a timeline or a report.
+pub(crate) const FILE: &str = "<!doctype html><html><head><style>p { color: rgb(1, 2, 3) }</style></head><body><p>A file</p><script>\
+    let kept; try { kept = sessionStorage.length; } catch { kept = 'refused'; }\
+    parent.postMessage({ color: getComputedStyle(document.querySelector('p')).color, kept, origin: self.origin,\
+      theme: document.documentElement.dataset.theme ?? 'system' }, '*');</script></body></html>";
 
 pub(crate) fn progress(state: &str, done: usize, elapsed: f64) -> Json {
     let column = |(at, name): (usize, &&str)| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_content::Value;
-use anabranch_recipe::{Address, FunctionId, Recipe, Theirs};
+use anabranch_recipe::{Address, DerivaRecipe, FunctionId, Recipe};
 use anabranch_testkit::Rng;
 
 /// Which service a node is put through.
@@ -34,7 +34,7 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) enum Kind {
     Leaf,
-    Recipe(Theirs),
+    Recipe(DerivaRecipe),
 }
 
 impl Node {
@@ -48,7 +48,7 @@ impl Node {
 }
 
 /// Our address of a recipe: the same function over the same inputs.
-pub(super) fn ours(theirs: &Theirs) -> Address {
+pub(super) fn ours(theirs: &DerivaRecipe) -> Address {
     let params = theirs.params.iter().map(|(name, text)| (name.clone(), Value::Text(text.clone())));
     let (function, inputs) = (theirs.function.clone(), theirs.inputs.clone());
     Recipe { function, inputs, params: params.collect() }.address().unwrap()
@@ -134,7 +134,7 @@ impl Graph {
         let read = |&input: &usize| self.nodes[input].value.as_slice();
         let value = model(function, &params, &inputs.iter().map(read).collect::<Vec<_>>().concat());
         let inputs = inputs.iter().map(|&input| self.nodes[input].address).collect();
-        let theirs = Theirs { function: FunctionId::new(function, "1.0.0"), inputs, params };
+        let theirs = DerivaRecipe { function: FunctionId::new(function, "1.0.0"), inputs, params };
         let address = match through {
             Through::Deriva => theirs.address(),
             Through::Ours => ours(&theirs),

@@ -1,4 +1,4 @@
-//! The decoder beside the parser of the crate `redis`, on any values and any splits of their bytes.
+//! Compares the decoder with the parser of the crate `redis`, on any values and any splits of their bytes.
 
 use proptest::prelude::*;
 use redis::Value as Peer;
@@ -9,7 +9,7 @@ use super::*;
 const PLENTY: usize = 1 << 20;
 
 /// Decodes the replies in `bytes`, which come in pieces that end at `cuts`.
-fn decode(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Value>, Broken> {
+fn decode(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Value>, ProtocolError> {
     let (mut decoder, mut sink) = (Decoder::default(), Sink::values());
     decoder.begin(PLENTY);
     let mut start = 0;
@@ -28,7 +28,7 @@ fn decode(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Value>, Broken> {
     Ok(sink.into_values())
 }
 
-/// The same reply as the peer has it.
+/// The peer's form of a reply, converted to ours.
 fn of_peer(value: Peer) -> Value {
     let list = |values: Vec<Peer>| Value::List(values.into_iter().map(of_peer).collect());
     match value {
@@ -92,7 +92,7 @@ proptest! {
         prop_assert_eq!(decode(&parts.concat(), &cuts).unwrap(), expected);
     }
 
-    /// Damaged bytes give the same at every split, and never a panic.
+    /// Damaged bytes have the same result at every split, and never cause a panic.
     #[test]
     fn splits_do_not_matter(
         reply in replies(),

@@ -18,7 +18,7 @@ use tonic::transport::{Channel, Endpoint, Server};
 use super::echo::{self, Echo};
 
 /// A server with threads of its own, gone with this.
-pub(super) struct Served {
+pub(super) struct GrpcServer {
     url: String,
     runtime: Option<Runtime>,
 }
@@ -26,10 +26,10 @@ pub(super) struct Served {
 /// As our own client has them: of one call and of one connection.
 const WINDOWS: [u32; 2] = [1 << 20, 4 << 20];
 
-impl Served {
+impl GrpcServer {
     /// tonic alone.
-    pub(super) fn echo(echo: Echo) -> io::Result<Served> {
-        Served::start(|listener| async {
+    pub(super) fn echo(echo: Echo) -> io::Result<GrpcServer> {
+        GrpcServer::start(|listener| async {
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
             let served = Server::builder().add_service(echo).serve_with_incoming(incoming);
             served.await.expect("the floor serves");
@@ -37,15 +37,15 @@ impl Served {
     }
 
     /// Recipes.
-    pub(super) fn recipes(executor: Executor) -> io::Result<Served> {
-        Served::start(|listener| async {
+    pub(super) fn recipes(executor: Executor) -> io::Result<GrpcServer> {
+        GrpcServer::start(|listener| async {
             let service = Service::new(executor, Settings::default());
             let router = service.router();
             service.serve(listener, router, pending()).await;
         })
     }
 
-    fn start<F>(serve: impl FnOnce(TcpListener) -> F) -> io::Result<Served>
+    fn start<F>(serve: impl FnOnce(TcpListener) -> F) -> io::Result<GrpcServer>
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -53,7 +53,7 @@ impl Served {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
         let url = format!("http://{}", listener.local_addr()?);
         runtime.spawn(serve(listener));
-        Ok(Served { url, runtime: Some(runtime) })
+        Ok(GrpcServer { url, runtime: Some(runtime) })
     }
 
     /// So many connections.
@@ -66,7 +66,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for GrpcServer {
     fn drop(&mut self) {
         self.runtime.take().expect("it is dropped once").shutdown_background();
     }

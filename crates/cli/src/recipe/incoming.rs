@@ -1,4 +1,4 @@
-//! A value on its way to this command. If the owner of the store ends, the rest is requested from where it stopped.
+//! A value that this command receives. If the owner of the store ends, the rest is requested from where it stopped.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use super::owner::Owner;
 use super::place::Connection;
 use crate::failure::Failure;
 
-/// A value on its way.
-pub(super) struct Got<'a> {
+/// A value that is being received.
+pub(super) struct IncomingValue<'a> {
     pub output: Address,
     pub size: u64,
     pub source: Source,
-    /// Recipes that need not run because their inputs have the values of an earlier call.
+    /// The number of recipes that did not run because their inputs have the same values as in an earlier call.
     pub cut_off: u32,
     backend: &'a Backend,
     connection: Arc<Connection>,
@@ -31,8 +31,8 @@ pub(super) struct Got<'a> {
 }
 
 enum Body {
-    Local(anabranch_recipe::Got),
-    Remote(Box<anabranch_server::Got>),
+    Local(anabranch_recipe::FetchedValue),
+    Remote(Box<anabranch_server::ReceivedValue>),
 }
 
 impl Body {
@@ -51,14 +51,14 @@ impl Body {
     }
 }
 
-impl Got<'_> {
+impl IncomingValue<'_> {
     /// Requests a part of a value and waits until it begins.
     pub(super) async fn begin(
         backend: &Backend,
         address: Address,
         range: Range<u64>,
         within: Option<Duration>,
-    ) -> Result<Got<'_>, Failure> {
+    ) -> Result<IncomingValue<'_>, Failure> {
         let deadline = within.map(|within| SystemClock.now() + within);
         let (connection, body) = request(backend, address, &range, deadline).await?;
         let (output, size, source) = body.described();
@@ -66,10 +66,21 @@ impl Got<'_> {
             Body::Local(got) => got.cut_off,
             Body::Remote(got) => got.cut_off,
         };
-        Ok(Got { output, size, source, cut_off, backend, connection, address, rest: range, deadline, body })
+        Ok(IncomingValue {
+            output,
+            size,
+            source,
+            cut_off,
+            backend,
+            connection,
+            address,
+            rest: range,
+            deadline,
+            body,
+        })
     }
 
-    /// The next piece; nothing at the end.
+    /// The next piece; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             match self.body.next().await {
