@@ -33,9 +33,16 @@ const headers = (more) => {
   return all;
 };
 
-/** What the pages are told: `refused` when the token is missing or wrong, `reached` and `lost` of the server. */
+/**
+ * What the frame is told: `refused` when the token is missing or wrong; of the server `reached` and `lost`, and `busy` until
+ * the same work is `done`. Other requests of a page may succeed meanwhile.
+ */
 export const connection = new EventTarget();
-const tell = (what) => connection.dispatchEvent(new Event(what));
+const tell = (what, detail) => connection.dispatchEvent(new CustomEvent(what, { detail }));
+
+/** Whether the same request may succeed later: the server was not reached, is busy, or failed by itself. */
+const mayPass = (error) => error instanceof Refused && (error.status === 0 || error.status === 429 || error.status >= 500);
+const tellBusy = (error) => { if (error.status) tell("busy", error.message); };
 
 /** A request whose answer is good; otherwise an error with the server's sentence. */
 export async function request(path, options = {}) {
@@ -60,17 +67,54 @@ export async function request(path, options = {}) {
 
 export const get = async (path, signal) => (await request(path, { signal })).json();
 
+/**
+ * JSON whose integers keep their digits. One beyond 2^53 is a raw number: `JSON.stringify` gives it back as it was written,
+ * and so does `shown`.
+ */
+export const parseExact = (text) => JSON.parse(text, (_, value, context) => {
+  if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+  if (!context?.source || !JSON.rawJSON) throw new Error("this browser rounds large integers; use a newer one");
+  return /^-?\d+$/.test(context.source) ? JSON.rawJSON(context.source) : value;
+});
+
+/** An answer with values that users chose, such as ids. */
+export const getExact = async (path, signal) => parseExact(await (await request(path, { signal })).text());
+
 export const post = (path, body, { signal, headers } = {}) => request(path, {
   method: "POST", signal, body: JSON.stringify(body ?? {}), headers: { "Content-Type": "application/json", ...headers },
 });
 
 /** One answer, or null where the server has no such thing. */
-export const getIfThere = async (path, signal) => {
-  try { return await get(path, signal); } catch (error) {
-    if ([404, 403, 501, 503].includes(error.status)) return null;
+export const getIfThere = async (path, signal, read = get) => {
+  try { return await read(path, signal); } catch (error) {
+    if ([404, 501].includes(error.status)) return null;
     throw error;
   }
 };
+
+/**
+ * The pages of a list, one after the other, until the list ends or `most` entries are read; none where the server has no such
+ * list. The `next` of a page is the `cursor` of the page behind it.
+ */
+export async function* pages({ path, entries, cursor, size, most }, signal) {
+  let page, read = 0;
+  do {
+    page = await getIfThere(`${path}?limit=${size}${page ? `&${cursor}=${encodeURIComponent(page.next)}` : ""}`, signal);
+    if (!page) return;
+    yield page;
+    read += page[entries].length;
+  } while (page.next && page[entries].length && read < most);
+}
+
+/** All datasets of the server, newest first: pages of `{ datasets }`. */
+export const datasetPages = (signal) => pages({ path: "/v1/datasets", entries: "datasets", cursor: "before", size: 200, most: 10_000 }, signal);
+
+/** The same as one list. */
+export async function allDatasets(signal) {
+  const all = [];
+  for await (const { datasets } of datasetPages(signal)) all.push(...datasets);
+  return all;
+}
 
 function* messages(state, text) {
   state.rest += text;
@@ -94,20 +138,34 @@ function* messages(state, text) {
   }
 }
 
-const pause = (ms, signal) => new Promise((resolve, reject) => {
-  const timer = setTimeout(resolve, ms);
-  signal.addEventListener("abort", () => { clearTimeout(timer); reject(signal.reason); }, { once: true });
+export const pause = (ms, signal) => new Promise((resolve, reject) => {
+  const leave = () => { clearTimeout(timer); reject(signal.reason); };
+  const timer = setTimeout(() => { signal.removeEventListener("abort", leave); resolve(); }, ms);
+  signal.addEventListener("abort", leave, { once: true });
 });
 
-/** Hears server-sent events until `end`, until the server says there are none, or until the signal. Reconnects and resumes. */
+/** Waits until the page is looked at. */
+export const looked = (signal) => new Promise((resolve, reject) => {
+  if (!document.hidden) { resolve(); return; }
+  const leave = () => reject(signal.reason);
+  signal.addEventListener("abort", leave, { once: true });
+  document.addEventListener("visibilitychange", () => { signal.removeEventListener("abort", leave); resolve(); }, { once: true, signal });
+});
+
+/**
+ * Hears server-sent events until `end` or until the signal; fails when the server refuses. Reconnects and resumes. Each time
+ * it is connected again, it says so by the event `again`: a server that was started anew does not have the old events.
+ */
 export async function hear(path, signal, take) {
-  const state = { id: null, event: "", data: [], rest: "" };
+  const state = { id: null, event: "", data: [], rest: "", isAgain: false };
   for (let wait = RETRY_FIRST_MS; !signal.aborted; wait = Math.min(2 * wait, RETRY_MOST_MS)) {
     try {
       const resume = state.id === null ? {} : { "Last-Event-ID": state.id };
       const response = await request(path, { signal, headers: { Accept: "text/event-stream", ...resume } });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      Object.assign(state, { event: "", data: [], rest: "" });
+      tell("done");
+      if (state.isAgain) take("again", null, null);
+      Object.assign(state, { event: "", data: [], rest: "", isAgain: true });
       for (;;) {
         const { value, done } = await reader.read();
         if (done) break;
@@ -121,24 +179,44 @@ export async function hear(path, signal, take) {
       }
     } catch (error) {
       if (signal.aborted) return;
-      if (error.status >= 400 && error.status < 500 && error.status !== 429) return;
-      tell("lost");
+      if (error instanceof Refused && !mayPass(error)) throw error;
+      if (error.status) tellBusy(error);
+      else tell("lost");
     }
     try { await pause(wait, signal); } catch { return; }
   }
 }
 
-/** Calls `work` now and then every so often, while the page is looked at. */
+/** Calls `work` until the server answers it, be it with a refusal. */
+export async function retried(signal, work) {
+  for (let wait = RETRY_FIRST_MS; ; wait = Math.min(2 * wait, RETRY_MOST_MS)) {
+    try {
+      const done = await work();
+      tell("done");
+      return done;
+    } catch (error) {
+      if (signal.aborted || !mayPass(error)) throw error;
+      tellBusy(error);
+    }
+    await pause(wait, signal);
+  }
+}
+
+/** Calls `work` now, and then every so often while the page is looked at. A busy server is asked again the next time. */
 export async function every(ms, signal, work) {
   while (!signal.aborted) {
-    if (!document.hidden) {
-      try { await work(); } catch (error) {
-        if (signal.aborted) return;
-        if (error.status === 401) return;
-        if (error.status !== 0) throw error;
-      }
+    try {
+      await work();
+      tell("done");
+    } catch (error) {
+      if (signal.aborted || error.status === 401) return;
+      if (!mayPass(error)) throw error;
+      tellBusy(error);
     }
-    try { await pause(ms, signal); } catch { return; }
+    try {
+      await pause(ms, signal);
+      await looked(signal);
+    } catch { return; }
   }
 }
 

@@ -1,15 +1,17 @@
 // The cells of a build, kept up to date: read once, then changed by what the events say.
 
-import { request } from "./api.js";
+import { looked, request, retried } from "./api.js";
 import { h, part } from "./dom.js";
 import { Grid } from "./grid.js";
 
 /** The server answers at most so many cells one by one; beyond, rows are combined. */
 const CELLS_MOST = 4_000_000;
+/** Changes that are kept while cells are read; beyond, the cells are read again. */
+const LATE_MOST = 256;
 
 export class Cells {
   constructor(path, signal) {
-    Object.assign(this, { path, signal, busy: false, again: null, seen: 0, element: h("div") });
+    Object.assign(this, { path, signal, busy: false, again: null, late: [], turn: Promise.resolve(), seen: 0, element: h("div") });
   }
 
   /** A grid for the columns and rows of now; a stage of a build has its own. */
@@ -32,14 +34,18 @@ export class Cells {
     this.busy = true;
     try {
       while (this.again) {
+        await looked(this.signal);
         const [first, end] = this.again, { grid, bucket } = this;
         this.again = null;
         const start = Math.floor(first / bucket) * bucket;
-        const response = await request(`${this.path}/cells?from=${start}&to=${Math.min(grid.allRows, Math.ceil(end / bucket) * bucket)}${bucket > 1 ? `&bucket=${bucket}` : ""}`, { signal: this.signal });
+        const path = `${this.path}/cells?from=${start}&to=${Math.min(grid.allRows, Math.ceil(end / bucket) * bucket)}${bucket > 1 ? `&bucket=${bucket}` : ""}`;
+        const response = await retried(this.signal, () => request(path, { signal: this.signal }));
         const bytes = new Uint8Array(await response.arrayBuffer());
         this.seen = Math.max(this.seen, Number(response.headers.get("X-Event") ?? 0));
         // Of a bucket the share that finished follows each state.
-        grid.set(start / bucket, bucket > 1 ? bytes.filter((_, at) => at % 2 === 0) : bytes);
+        await this.#inTurn(() => grid.set(start / bucket, bucket > 1 ? bytes.filter((_, at) => at % 2 === 0) : bytes));
+        // What has changed since the server read them.
+        for (const { cells, number } of this.late.splice(0)) if (number > this.seen) this.#change(cells);
         if (!grid.element.isConnected) this.element.replaceChildren(part("Cells", grid.element, grid.tools));
       }
     } catch (error) {
@@ -48,14 +54,38 @@ export class Cells {
     } finally { this.busy = false; }
   }
 
-  /** Takes the changes of an event. `null` stands for more than an event may have. */
+  /** Reads all cells of a server whose events are numbered anew. */
+  restart(dataset) {
+    this.seen = 0;
+    return this.fetch(dataset);
+  }
+
+  /** Takes the changes of an event; gives the read that they need, if any. `null` cells stand for more than an event may have. */
   take(dataset, { cells }, number) {
     const isNew = this.#fit(dataset);
-    if (cells === undefined || number <= this.seen) return;
-    if (isNew || cells === null || !this.grid?.element.isConnected) { this.fetch(dataset); return; }
-    if (!cells.length) return;
-    if (this.bucket > 1) this.fetch(dataset, cells[0][0], cells.at(-1)[0] + this.#rowsOf(cells.at(-1)));
-    else this.grid.change(cells);
+    if (cells === undefined || number <= this.seen) return null;
+    if (isNew || cells === null || this.late.length === LATE_MOST) {
+      this.late = [];
+      return this.fetch(dataset);
+    }
+    if (!this.busy && !this.grid?.element.isConnected) return this.fetch(dataset);
+    if (!cells.length) return null;
+    if (this.bucket > 1) return this.fetch(dataset, cells[0][0], cells.at(-1)[0] + this.#rowsOf(cells.at(-1)));
+    // The answer to a reading may be older.
+    if (this.busy) this.late.push({ cells, number });
+    this.#change(cells);
+    return null;
+  }
+
+  #change(cells) {
+    const { grid } = this;
+    this.#inTurn(() => grid.change(cells));
+  }
+
+  /** The grid takes states in pieces: those of one call before those of the next one. */
+  #inTurn(work) {
+    this.turn = this.turn.then(work);
+    return this.turn;
   }
 
   #rowsOf(group) {

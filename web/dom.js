@@ -93,6 +93,12 @@ export const exactly = (ms) => (missing(ms) ? "" : new Date(ms).toISOString());
 /** A state with its sign. */
 export const chip = (state) => h("span", { class: `chip ${String(state).replace(/[^a-z_]/g, "")}` }, String(state).replace("_", " "));
 
+/** Shows the page anew, from what the server has now. */
+export const showAgain = () => dispatchEvent(new Event("hashchange"));
+
+/** A value as its text: a string as it is, everything else as JSON. */
+export const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value ?? null));
+
 /** The link of a page; its parts are escaped. */
 export const link = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
 
@@ -121,6 +127,13 @@ export function table(all, rows, { label, open, empty } = {}) {
   return h("div", { class: "panel scroll" }, h("table", { "aria-label": label },
     h("thead", null, h("tr", null, columns.map(head))),
     h("tbody", null, rows.map(line))));
+}
+
+/** Replaces the content of an element. The line in focus stays in focus. */
+export function refill(element, ...content) {
+  const focus = element.contains(document.activeElement) ? document.activeElement.dataset.open : null;
+  element.replaceChildren(...content);
+  if (focus) [...element.querySelectorAll("[data-open]")].find((line) => line.dataset.open === focus)?.focus();
 }
 
 /** Facts in large figures: `[name, figure, remark]`. */

@@ -12,6 +12,8 @@ const RANKS = Uint8Array.of(2, 3, 0, 5, 1, 4);
 /** Pixels per row; below one a pixel stands for several rows. */
 const SIZES = [1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 6, 8, 12, 16, 24];
 const STRIP_GAP = 4, SLICE_MS = 6, HEIGHT_MOST = 460;
+/** Cells that change state before clicks and frames have their turn. */
+const CELLS_AT_ONCE = 1 << 16;
 /** The numbers of rows before the strips: the width of a digit, and the least distance between two. */
 const DIGIT = 6.4, LABEL_GAP = 14;
 
@@ -21,10 +23,12 @@ const pixel = (colour) => {
   return (0xff000000 | ((number & 0xff) << 16) | (number & 0xff00) | (number >> 16)) >>> 0;
 };
 
+const breath = () => new Promise((resolve) => { setTimeout(resolve, 0); });
+
 export class Grid {
   /** `bucket` rows are one cell if there are too many for one each. */
   constructor({ rows, columns, bucket = 1 }) {
-    Object.assign(this, { columns, bucket, rows: Math.ceil(rows / bucket), allRows: rows, cursor: null, next: 0, due: 0, isNew: true, planned: false });
+    Object.assign(this, { columns, bucket, rows: Math.ceil(rows / bucket), allRows: rows, cursor: null, next: 0, due: 0, filled: 0, isNew: true, planned: false });
     this.states = new Uint8Array(this.rows * columns.length);
     this.counts = new Float64Array(STATES.length);
     this.counts[0] = this.states.length;
@@ -64,24 +68,40 @@ export class Grid {
     this.scroller.addEventListener("keydown", (event) => this.#keyed(event));
   }
 
-  /** Replaces states from a row on; `states` is row by row. */
-  set(fromRow, states) {
+  /** Replaces states from a row on; `states` is row by row. One call at a time, of this and of `change`. */
+  async set(fromRow, states) {
     const from = fromRow * this.columns.length;
-    const end = Math.min(this.states.length, from + states.length);
-    for (let at = from; at < end; at++) this.#put(at, states[at - from] < STATES.length ? states[at - from] : 0);
-    this.redraw(false);
+    await this.#fill(from, from + states.length, (at) => states[at - from]);
   }
 
   /** Takes changes: a list per group of rows, with its first row, then pairs of a state and a number of cells. */
-  change(groups) {
+  async change(groups) {
     for (const [row, ...runs] of groups) {
       let at = row * this.columns.length;
       for (let run = 0; run < runs.length; run += 2) {
-        const state = runs[run] < STATES.length ? runs[run] : 0, end = Math.min(this.states.length, at + runs[run + 1]);
-        for (; at < end; at++) this.#put(at, state);
+        const state = runs[run], from = at;
+        at += runs[run + 1];
+        await this.#fill(from, at, () => state);
       }
     }
-    this.redraw(false);
+  }
+
+  /** Gives cells their states, in pieces. */
+  async #fill(from, to, stateOf) {
+    const end = Math.min(this.states.length, to);
+    for (let at = from; at < end;) {
+      const stop = Math.min(end, at + CELLS_AT_ONCE - this.filled);
+      this.filled += stop - at;
+      for (; at < stop; at++) {
+        const state = stateOf(at);
+        this.#put(at, state < STATES.length ? state : 0);
+      }
+      this.redraw(false);
+      if (this.filled >= CELLS_AT_ONCE) {
+        this.filled = 0;
+        await breath();
+      }
+    }
   }
 
   #put(at, state) {

@@ -50,6 +50,7 @@ function route() {
     title: (text) => { document.title = text ? `${text} · Anabranch` : "Anabranch"; },
   };
   main.replaceChildren();
+  if (live.dataset.state === "busy") setLive("on", "connected");
   scrollTo(0, 0);
   const shown = rest.length > 1 ? page?.parts && own(page.parts, rest[1]) : rest.length ? page?.one : page?.list;
   view.title(page?.name);
@@ -147,11 +148,15 @@ function key(event) {
 }
 
 const live = document.getElementById("live");
-function setLive(state, text) {
-  if (live.dataset.state === state) return;
+const trouble = document.getElementById("trouble");
+/** What is known of the server; `remark` says more about a server that does not answer as it should. */
+function setLive(state, text, remark = "") {
+  if (live.dataset.state === state && trouble.textContent === remark) return;
   live.dataset.state = state;
   live.replaceChildren(h("span", null, text));
   live.title = text;
+  trouble.textContent = remark;
+  trouble.hidden = !remark;
 }
 
 takeToken();
@@ -165,7 +170,9 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setT
 addEventListener("keydown", key);
 addEventListener("hashchange", () => { takeToken(); start(); });
 connection.addEventListener("refused", signIn);
-connection.addEventListener("reached", () => setLive("on", "connected"));
-connection.addEventListener("lost", () => setLive("off", "server not reachable"));
+connection.addEventListener("reached", () => { if (live.dataset.state !== "busy") setLive("on", "connected"); });
+connection.addEventListener("done", () => setLive("on", "connected"));
+connection.addEventListener("lost", () => setLive("off", "server not reachable", "The server cannot be reached. This page tries again until it answers."));
+connection.addEventListener("busy", ({ detail }) => setLive("busy", "server busy", `The server is busy: ${detail}. This page tries again until it answers.`));
 setTheme();
 start();

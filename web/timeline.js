@@ -40,7 +40,9 @@ export class Timeline {
     this.deadline = deadline ?? null;
     const ends = this.all.map((node) => node.end_ms ?? 0);
     const wall = Math.max(timeline.wall_ms ?? 0, ends.reduce((most, end) => Math.max(most, end), 0), 1e-3);
-    this.wall = this.deadline !== null && this.deadline < 2 * wall ? Math.max(wall, this.deadline) * 1.04 : wall * 1.02;
+    // One beyond twice the duration of the run would leave most of the picture empty.
+    this.showsDeadline = this.deadline !== null && this.deadline <= 2 * wall;
+    this.wall = this.showsDeadline ? Math.max(wall, this.deadline) * 1.04 : wall * 1.02;
     this.zoom = 1;
     this.left = 0;
     this.picture = s("svg", { class: "run-timeline", role: "img", "aria-label": this.#summary() });
@@ -112,7 +114,7 @@ export class Timeline {
     this.left = Math.min(1 - 1 / this.zoom, Math.max(0, this.left));
     const longest = this.nodes.reduce((most, node) => Math.max(most, this.#name(node).length), 0);
     this.gutter = Math.min(width < 700 ? 104 : 200, 22 + Math.ceil(longest * NAME_CHARACTER));
-    const plot = width - this.gutter - 12, height = AXIS + this.nodes.length * ROW + (this.deadline === null ? 8 : 20);
+    const plot = width - this.gutter - 12, height = AXIS + this.nodes.length * ROW + (this.showsDeadline ? 20 : 8);
     const x = (ms) => ((ms / this.wall - this.left) * this.zoom) * plot;
     this.picture.setAttribute("width", width);
     this.picture.setAttribute("height", height);
@@ -134,7 +136,7 @@ export class Timeline {
   }
 
   #deadline(x, plot, height) {
-    if (this.deadline === null || this.deadline > this.wall) return null;
+    if (!this.showsDeadline) return null;
     const place = x(this.deadline), left = place > plot - 110;
     return s("g", { class: "deadline" }, s("line", { x1: place, x2: place, y1: AXIS - 2, y2: height }),
       s("text", { x: place + (left ? -5 : 5), y: height - 6, "text-anchor": left ? "end" : "start" }, `deadline ${time(this.deadline)}`));
@@ -174,6 +176,6 @@ export class Timeline {
     const before = !isOn && width > plot - right && left > plot - right;
     const most = Math.max(4, Math.floor(((isOn ? right - left : before ? left : plot - right) - 8) / CHARACTER));
     const x = isOn ? right - 6 : before ? left - 6 : right + 6;
-    return s("text", { class: `remark ${node.state}`, x, y: y + 15, "text-anchor": isOn || before ? "end" : "start" }, text.length > most ? `${text.slice(0, most - 1)}…` : text);
+    return s("text", { class: `remark ${node.state} ${isOn ? "on" : ""}`, x, y: y + 15, "text-anchor": isOn || before ? "end" : "start" }, text.length > most ? `${text.slice(0, most - 1)}…` : text);
   }
 }

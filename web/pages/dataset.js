@@ -1,10 +1,10 @@
 // One dataset: its cells as they fill, throughput, limits, spend, errors, and some of its rows.
 
-import { downloadLink, every, get, getIfThere, hear } from "../api.js";
+import { downloadLink, every, get, getExact, getIfThere, hear, retried } from "../api.js";
 import { cancelButton } from "../cancel.js";
 import { Cells } from "../cells.js";
 import { Chart } from "../chart.js";
-import { chip, compact, count, h, link, meter, money, notice, part, rate, share, table, tiles, time } from "../dom.js";
+import { chip, compact, count, h, link, meter, money, notice, part, rate, share, showAgain, shown, table, tiles, time } from "../dom.js";
 
 const SAMPLES = 20, ERRORS = 50, QUEUED_MS = 1000;
 
@@ -59,14 +59,13 @@ function facts(dataset) {
 }
 
 async function recordsPart(path, signal) {
-  const found = await getIfThere(`${path}/rows?limit=${SAMPLES}`, signal);
+  const found = await getIfThere(`${path}/rows?limit=${SAMPLES}`, signal, getExact);
   const rows = found?.rows ?? [];
   if (!rows.length) return part("Sample rows", h("div", { class: "panel" }, h("p", { class: "empty" }, "no rows are written yet")));
-  const values = rows.map((row) => row.values ?? row.record ?? row);
-  const text = (value) => (typeof value === "string" ? value : value === null || value === undefined ? "–" : JSON.stringify(value));
+  const text = (value) => (value === null || value === undefined ? "–" : shown(value));
   const record = (row, at) => h("details", { class: "record", open: at < 2 }, h("summary", null, h("span", { class: "muted" }, count(at)), " ", text(Object.values(row)[0]).slice(0, 120)),
     h("dl", null, Object.entries(row).map(([name, value]) => [h("dt", null, name), h("dd", null, text(value).slice(0, 4000))])));
-  return part("Sample rows", h("div", { class: "panel" }, values.map(record)), h("span", { class: "muted" }, `the first ${count(rows.length)}`));
+  return part("Sample rows", h("div", { class: "panel" }, rows.map(record)), h("span", { class: "muted" }, `the first ${count(rows.length)}`));
 }
 
 async function errorsPart(path, classes, signal) {
@@ -89,6 +88,8 @@ class Curves {
     this.speed = new Chart({ title: "Throughput", format: rate, lines: [{ name: "cells per second", kind: "green", area: true }] });
     this.limit = new Chart({ title: "Calls and limit", format: rate, lines: [{ name: "in flight", kind: "blue", area: true }, { name: "limit", kind: "gold" }] });
     this.spend = new Chart({ title: "Spend", format: money, lines: [{ name: "cost", kind: "violet", area: true }] });
+    // Models without prices cost nothing that is known.
+    this.spend.element.hidden = true;
     this.element = h("section", { class: "charts", "aria-label": "Charts" }, this.speed.element, this.limit.element, this.spend.element);
     for (const sample of dataset.history ?? []) this.#push(...sample);
     if (dataset.state === "running") this.take(dataset);
@@ -98,6 +99,7 @@ class Curves {
     this.speed.push(at, [speed]);
     this.limit.push(at, [inFlight, limit]);
     this.spend.push(at, [cost]);
+    if (cost !== null) this.spend.element.hidden = false;
   }
 
   take(now) {
@@ -106,14 +108,19 @@ class Curves {
   }
 }
 
-/** Hears a build until it ends. */
-function follow({ path, dataset, signal, progress, stopping, ended, lost }) {
-  hear(`/v1/runs/${encodeURIComponent(dataset.run)}/events?after=${dataset.event ?? 0}`, signal, async (event, data, id) => {
-    if (event === "progress") progress(data, Number(id));
-    else if (event === "lost") lost();
-    else if (event === "stopping") stopping();
-    else if (event === "end") ended(await get(path, signal));
-  });
+const isUnderWay = (dataset) => ["running", "queued"].includes(dataset.state);
+
+/** Hears the run of a build to its end, and gives what has become of the dataset. */
+async function follow({ path, dataset, signal, handlers }) {
+  try {
+    await hear(`/v1/runs/${encodeURIComponent(dataset.run)}/events?after=${dataset.event ?? 0}`, signal, (event, data, id) => {
+      if (Object.hasOwn(handlers, event)) handlers[event](data, Number(id));
+    });
+  } catch (error) {
+    // A server that was started anew builds with another run.
+    if (error.status !== 404) throw error;
+  }
+  return retried(signal, () => get(path, signal));
 }
 
 /** The parts of a dataset, under what the page has already. `head` has the state and what can be done. */
@@ -132,8 +139,9 @@ export async function showIn(main, head, id, signal) {
     const found = await errorsPart(path, dataset.errors, signal);
     errors.replaceChildren(...(found ? [found] : []));
   };
+  const report = (error) => { if (!signal.aborted && error.status !== 401) top.before(notice("bad", `This page is no longer up to date: ${error.message}`)); };
   draw();
-  const cancel = ["running", "queued"].includes(dataset.state) ? cancelButton(`${path}/cancel`, "Cancel build") : null;
+  const cancel = isUnderWay(dataset) ? cancelButton(`${path}/cancel`, "Cancel build") : null;
   const state = h("span", { class: "build-state" }, chip(dataset.state));
   head.append(state, h("span", { class: "grow" }), h("a", { class: "button", href: link("datasets", id, "report") }, "Report"),
     downloadLink(h, `${path}/download?format=jsonl`, `${id}.jsonl`, "Download rows"), cancel ?? "");
@@ -143,32 +151,32 @@ export async function showIn(main, head, id, signal) {
   if (dataset.state === "queued") {
     await every(QUEUED_MS, signal, async () => {
       const now = await get(path, signal);
-      if (now.state !== "queued") dispatchEvent(new Event("hashchange"));
+      if (now.state !== "queued") showAgain();
     });
     return;
   }
-  if (dataset.state === "running" && dataset.run) {
-    follow({
-      path, dataset, signal,
-      progress: (data, number) => {
-        const kinds = new Map(dataset.columns.map((column) => [column.name, column.kind]));
-        const now = data.columns?.map((column) => ({ kind: kinds.get(column.name), ...column })) ?? dataset.columns;
-        dataset = { ...dataset, ...data, columns: now, state: dataset.state };
-        cells.take(dataset, data, number);
-        curves.take(dataset);
-        draw();
-      },
-      lost: () => cells.fetch(dataset),
-      stopping: () => state.replaceChildren(chip("stopping")),
-      ended: (now) => {
-        dataset = now;
-        state.replaceChildren(chip(dataset.state));
-        cancel?.remove();
-        draw();
-        slow();
-      },
-    });
-  }
+  const handlers = {
+    progress: (data, number) => {
+      const kinds = new Map(dataset.columns.map((column) => [column.name, column.kind]));
+      const now = data.columns?.map((column) => ({ kind: kinds.get(column.name), ...column })) ?? dataset.columns;
+      dataset = { ...dataset, ...data, columns: now, state: dataset.state };
+      cells.take(dataset, data, number)?.catch(report);
+      curves.take(dataset);
+      draw();
+    },
+    lost: () => cells.fetch(dataset).catch(report),
+    again: () => cells.restart(dataset).catch(report),
+    stopping: () => state.replaceChildren(chip("stopping")),
+  };
+  const end = async (now) => {
+    if (isUnderWay(now)) { showAgain(); return; }
+    dataset = now;
+    state.replaceChildren(chip(dataset.state));
+    cancel?.remove();
+    draw();
+    await retried(signal, slow);
+  };
+  if (dataset.state === "running" && dataset.run) follow({ path, dataset, signal, handlers }).then(end).catch(report);
   await Promise.all([cells.fetch(dataset), slow()]);
 }
 

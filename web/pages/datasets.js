@@ -1,40 +1,48 @@
 // The datasets that the server builds or built.
 
-import { every, getIfThere } from "../api.js";
-import { chip, count, h, link, many, meter, moment, money, share, table, time } from "../dom.js";
+import { allDatasets, every } from "../api.js";
+import { chip, count, h, link, many, meter, moment, money, notice, share, time } from "../dom.js";
+import { List } from "../list.js";
 
 const EVERY_MS = 2000;
 const done = (dataset) => (dataset.rows ? dataset.rows_done / dataset.rows : null);
+const seconds = (value) => time(value === null ? null : value * 1000);
+
+const columns = [
+  { head: "Dataset", width: "minmax(130px,2fr)", narrow: "minmax(0,1fr)", cell: (dataset) => h("a", { href: link("datasets", dataset.id), tabindex: -1 }, dataset.name) },
+  { head: "State", width: "104px", cell: (dataset) => chip(dataset.state) },
+  { head: "Progress", width: "minmax(90px,1fr)", opt: true, cell: (dataset) => meter(share(done(dataset)), [["finished", done(dataset)]]) },
+  { head: "Rows", width: "minmax(150px,1fr)", narrow: "minmax(130px,1fr)", num: true, cell: (dataset) => `${count(dataset.rows_done)} of ${count(dataset.rows)}` },
+  { head: "Done", width: "70px", num: true, opt: true, cell: (dataset) => share(done(dataset)) },
+  { head: "Dropped", width: "80px", num: true, opt: true, cell: (dataset) => h("span", { class: dataset.rows_dropped ? "warn" : "muted" }, count(dataset.rows_dropped)) },
+  { head: "Cost", width: "80px", num: true, opt: true, cell: (dataset) => money(dataset.cost) },
+  { head: "Submitted", width: "156px", opt: true, cell: (dataset) => h("span", { class: "muted" }, moment(dataset.submitted_ms)) },
+  { head: "Elapsed", width: "84px", num: true, opt: true, cell: (dataset) => seconds(dataset.elapsed_seconds) },
+  { head: "Left", width: "84px", num: true, opt: true, cell: (dataset) => (dataset.state === "running" ? seconds(dataset.left_seconds) : "") },
+];
 
 export async function show({ main, signal }) {
-  const body = h("div"), total = h("span", { class: "muted" });
-  const filter = h("input", { type: "search", placeholder: "Filter by name  /", "aria-label": "Filter by name" });
-  main.append(h("div", { class: "head" }, h("h1", null, "Datasets"), h("span", { class: "grow" }), total), h("div", { class: "bar-row" }, filter), body);
+  const list = new List({ label: "Datasets", columns, key: (dataset) => dataset.id, open: (dataset) => link("datasets", dataset.id), empty: "no dataset matches" });
+  const nothing = notice("", "No datasets yet. ", h("code", null, "POST /v1/datasets"), " starts one.");
+  nothing.hidden = true;
+  const total = h("span", { class: "muted" });
+  const filter = h("input", { type: "search", placeholder: "Filter by name (press /)", "aria-label": "Filter by name" });
+  main.append(h("div", { class: "head" }, h("h1", null, "Datasets"), h("span", { class: "grow" }), total), h("div", { class: "bar-row" }, filter), nothing, list.element);
   let datasets = [], was = "";
   const draw = () => {
     const shown = datasets.filter((dataset) => dataset.name.toLowerCase().includes(filter.value.toLowerCase()));
     const now = JSON.stringify(shown);
+    // Lines that are made anew lose what is selected in them.
     if (now === was) return;
-    const focus = document.activeElement?.dataset?.open;
     was = now;
     total.textContent = many(shown.length, "dataset");
-    body.replaceChildren(table([
-      { head: "Dataset", cell: (dataset) => h("a", { href: link("datasets", dataset.id), tabindex: -1 }, dataset.name) },
-      { head: "State", cell: (dataset) => chip(dataset.state) },
-      { head: "Progress", opt: true, cell: (dataset) => meter(share(done(dataset)), [["finished", done(dataset)]]) },
-      { head: "Rows", num: true, cell: (dataset) => `${count(dataset.rows_done)} of ${count(dataset.rows)}` },
-      { head: "Done", num: true, opt: true, cell: (dataset) => share(done(dataset)) },
-      { head: "Dropped", num: true, opt: true, cell: (dataset) => h("span", { class: dataset.rows_dropped ? "warn" : "muted" }, count(dataset.rows_dropped)) },
-      { head: "Cost", num: true, opt: true, cell: (dataset) => money(dataset.cost) },
-      { head: "Submitted", opt: true, cell: (dataset) => h("span", { class: "muted" }, moment(dataset.submitted_ms)), is: (dataset) => dataset.submitted_ms },
-      { head: "Elapsed", num: true, opt: true, cell: (dataset) => time(dataset.elapsed_seconds === null ? null : dataset.elapsed_seconds * 1000) },
-      { head: "Left", num: true, is: (dataset) => dataset.state === "running", cell: (dataset) => (dataset.state === "running" ? time(dataset.left_seconds === null ? null : dataset.left_seconds * 1000) : "") },
-    ], shown, { label: "Datasets", open: (dataset) => link("datasets", dataset.id), empty: datasets.length ? "no dataset matches" : ["no datasets yet; ", h("code", null, "POST /v1/datasets"), " starts one"] }));
-    if (focus) [...body.querySelectorAll("[data-open]")].find((line) => line.dataset.open === focus)?.focus();
+    list.set(shown);
   };
   filter.addEventListener("input", draw);
   await every(EVERY_MS, signal, async () => {
-    datasets = (await getIfThere("/v1/datasets", signal))?.datasets ?? [];
+    datasets = await allDatasets(signal);
+    nothing.hidden = datasets.length > 0;
+    list.element.hidden = !nothing.hidden;
     draw();
   });
 }

@@ -1,7 +1,7 @@
 // Is the server well, what is it doing, what went wrong lately?
 
-import { every, get, getIfThere, request } from "../api.js";
-import { chip, count, h, link, moment, notice, part, share, size, table, tiles, tookOf } from "../dom.js";
+import { allDatasets, every, get, getIfThere, request } from "../api.js";
+import { chip, count, h, link, many, moment, notice, part, refill, share, size, table, tiles, tookOf } from "../dom.js";
 
 const EVERY_MS = 3000;
 
@@ -36,30 +36,30 @@ export async function show({ main, signal }) {
   await every(EVERY_MS, signal, async () => {
     const limited = (state, most) => get(`/v1/runs?state=${state}&limit=${most}`, signal);
     const [unready, status, plans, datasets, running, failed, degraded] = await Promise.all([
-      ready(signal), get("/v1/status", signal), getIfThere("/v1/plans", signal), getIfThere("/v1/datasets", signal),
+      ready(signal), get("/v1/status", signal), getIfThere("/v1/plans", signal), allDatasets(signal),
       limited("running", 20), limited("failed", 8), limited("degraded", 8),
     ]);
     const troubles = complaints(status.health);
     const kept = status.gets ? share(status.hits / status.gets) : "–";
     const requests = plans?.plans.reduce((sum, plan) => sum + plan.requests, 0);
     const lately = [...failed.runs, ...degraded.runs].sort((one, other) => other.started_ms - one.started_ms).slice(0, 10);
-    body.replaceChildren(
+    refill(body,
       ...(unready ? [notice("bad", `Not ready: ${unready}`)] : []),
       ...troubles.map((text) => notice("bad", `Store: ${text}. `, h("code", null, "anabranch recipe scrub"), " tells which.")),
       tiles([
         ["Server", unready ? "not ready" : "ready", null, unready ? "bad" : "good"],
         ["Store", troubles.length ? "needs care" : "fine", size(status.used_bytes), troubles.length ? "bad" : "good"],
         ["Active runs", count(running.runs.length), running.next ? "or more" : null],
-        ["Plan requests", count(requests ?? 0), `${count(plans?.plans.length ?? 0)} plans`],
+        ["Plan requests", count(requests ?? 0), many(plans?.plans.length ?? 0, "plan")],
         ["Values from the store", kept, `${count(status.computed)} computed`],
-        ["Datasets", count(datasets?.datasets.length ?? 0), `${count(datasets?.datasets.filter((dataset) => dataset.state === "running").length ?? 0)} running`],
+        ["Datasets", count(datasets.length), `${count(datasets.filter((dataset) => dataset.state === "running").length)} running`],
       ]),
       ...(plans?.plans ?? []).filter((plan) => plan.problem).map((plan) => notice("warn", h("a", { href: link("plans", plan.name) }, plan.name), `: ${plan.problem}`)),
       part("Active runs", runTable(running.runs, "Active runs", "nothing runs now")),
       part("Failed or degraded lately", runTable(lately, "Failed or degraded runs", "nothing failed, nothing was degraded"), h("a", { href: "#/runs?state=failed" }, "all failed runs")),
       part("Store", tiles([
         ["Blobs", count(status.blobs), size(status.blob_bytes)], ["Recipes", count(status.recipes)], ["Memos", count(status.memos)],
-        ["Names", count(status.names)], ["Cache", size(status.cache_bytes), `${count(status.cache_entries)} values`], ["Computing", count(status.computing), `${count(status.failed)} failed so far`],
+        ["Names", count(status.names)], ["Cache", size(status.cache_bytes), many(status.cache_entries, "value")], ["Computing", count(status.computing), `${count(status.failed)} failed so far`],
       ])));
   });
 }

@@ -1,11 +1,11 @@
 // One plan: its graph with latencies, its parameters, and a form to try it.
 
-import { get, getIfThere, post } from "../api.js";
-import { count, h, link, notice, own, part, share, table, tiles, time } from "../dom.js";
+import { every, getExact, getIfThere, parseExact, post } from "../api.js";
+import { count, h, link, notice, own, part, share, shown, table, tiles, time } from "../dom.js";
 import { graph, legendOf } from "../graph.js";
 import { ledgerTable, namesOf, timelinePart } from "./run.js";
 
-const ROWS_SHOWN = 200, SLOW_ERRORS = 0.01;
+const ROWS_SHOWN = 200, SLOW_ERRORS = 0.01, EVERY_MS = 2000;
 
 function graphPart(plan) {
   const lines = (node) => {
@@ -30,14 +30,17 @@ const parametersPart = (plan) => part("Parameters", table([
   { head: "Meaning", opt: true, wrap: true, cell: (parameter) => parameter.doc ?? "", is: (parameter) => parameter.doc },
 ], plan.parameters, { label: "Parameters", empty: "the plan has no parameters" }));
 
+/** A text as a number with all its digits, if it is one. */
+const numberOf = (text) => (/^\s*-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?\s*$/.test(text) ? parseExact(text) : text);
+
 /** The text of a field as a value of the parameter's type; undefined if it is empty, so that the default holds. */
 function valueOf(parameter, text) {
   if (text === "") return undefined;
   if (text === "null" && parameter.nullable) return null;
   if (/list|\[\]/.test(parameter.kind)) {
-    try { return JSON.parse(text); } catch { return text; }
+    try { return parseExact(text); } catch { return text; }
   }
-  if (/^(int|float|number|i64|f64|f32)/.test(parameter.kind)) return Number(text);
+  if (/^(int|float|number|i64|f64|f32)/.test(parameter.kind)) return numberOf(text);
   if (/^bool/.test(parameter.kind)) return text === "true";
   return text;
 }
@@ -46,7 +49,7 @@ function fieldOf(parameter, changed) {
   const id = `parameter-${parameter.name}`;
   const field = /^bool/.test(parameter.kind)
     ? h("select", { id, onchange: changed }, ["", "true", "false"].map((value) => h("option", { value }, value || "default")))
-    : h("input", { id, oninput: changed, placeholder: `default ${JSON.stringify(parameter.default ?? null)}` });
+    : h("input", { id, oninput: changed, placeholder: `default ${shown(parameter.default)}` });
   return { parameter, field, element: h("label", { class: "field", for: id }, h("span", { title: parameter.name }, parameter.name), field) };
 }
 
@@ -54,11 +57,11 @@ function answerPart(answer, run, took) {
   const rows = answer.candidates ?? [];
   const names = [];
   for (const row of rows.slice(0, ROWS_SHOWN)) for (const name of Object.keys(row.fields ?? {})) if (!names.includes(name)) names.push(name);
-  const shown = (value) => (typeof value === "number" ? (Number.isInteger(value) ? String(value) : String(+value.toPrecision(6))) : typeof value === "string" ? value : JSON.stringify(value ?? null));
-  const columns = [{ head: "#", num: true, cell: (row) => String(row.at + 1) }, { head: "id", num: true, cell: (row) => String(row.id) },
+  const brief = (value) => (typeof value === "number" && !Number.isInteger(value) ? String(+value.toPrecision(6)) : shown(value));
+  const isNumber = (value) => typeof value === "number" || value === undefined || JSON.isRawJSON?.(value);
+  const columns = [{ head: "#", num: true, cell: (row) => String(row.at + 1) }, { head: "id", num: true, cell: (row) => shown(row.id) },
     ...names.map((name) => {
-      const isNumber = rows.every((row) => ["number", "undefined"].includes(typeof own(row.fields, name)));
-      return { head: name, num: isNumber, cell: (row) => shown(own(row.fields, name)) };
+      return { head: name, num: rows.every((row) => isNumber(own(row.fields, name))), cell: (row) => brief(own(row.fields, name)) };
     })];
   const numbered = rows.slice(0, ROWS_SHOWN).map((row, at) => ({ ...row, at }));
   return [
@@ -74,6 +77,13 @@ function answerPart(answer, run, took) {
   ];
 }
 
+/** The request of a text. */
+function objectOf(text) {
+  const request = parseExact(text);
+  if (!text.trim().startsWith("{")) throw new Error("the request must be a JSON object");
+  return request;
+}
+
 /** Fields and JSON show the same request: either changes the other. */
 function tryPart(plan, signal) {
   const text = h("textarea", { spellcheck: "false", "aria-label": "Request as JSON", rows: 12 });
@@ -82,13 +92,13 @@ function tryPart(plan, signal) {
   const answer = h("div", { "aria-live": "polite" });
   text.value = JSON.stringify(plan.example_request ?? { user_id: 1 }, null, 2);
   const read = () => {
-    try { wrong.textContent = ""; return JSON.parse(text.value); } catch (error) { wrong.textContent = error.message; return null; }
+    try { wrong.textContent = ""; return objectOf(text.value); } catch (error) { wrong.textContent = error.message; return null; }
   };
   const user = h("input", { id: "try-user" });
   const write = () => {
     const request = read();
     if (!request) return;
-    if (user.value !== "") request.user_id = /^-?\d+$/.test(user.value) ? Number(user.value) : user.value;
+    if (user.value !== "") request.user_id = numberOf(user.value);
     const overrides = { ...request.param_overrides };
     for (const { parameter, field } of fields) {
       const value = valueOf(parameter, field.value);
@@ -103,10 +113,10 @@ function tryPart(plan, signal) {
   const spread = () => {
     const request = read();
     if (!request) return;
-    user.value = request.user_id ?? "";
+    user.value = shown(request.user_id ?? "");
     for (const { parameter, field } of fields) {
       const value = own(request.param_overrides, parameter.name);
-      field.value = value === undefined ? "" : typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
+      field.value = value === undefined ? "" : shown(value);
     }
   };
   user.addEventListener("input", write);
@@ -121,8 +131,8 @@ function tryPart(plan, signal) {
     try {
       const headers = deadline.value.trim() ? { "Request-Timeout": deadline.value.trim() } : {};
       const response = await post(`/v1/plans/${encodeURIComponent(plan.name)}/run?trace=true`, request, { signal, headers });
-      const body = await response.json(), took = performance.now() - started, runId = response.headers.get("X-Run-Id");
-      const run = runId && await getIfThere(`/v1/runs/${encodeURIComponent(runId)}`, signal);
+      const body = parseExact(await response.text()), took = performance.now() - started, runId = response.headers.get("X-Run-Id");
+      const run = runId && await getIfThere(`/v1/runs/${encodeURIComponent(runId)}`, signal, getExact);
       answer.replaceChildren(...answerPart(body, run, took).filter(Boolean));
     } catch (error) {
       if (!signal.aborted) answer.replaceChildren(notice("bad", error.said?.error && typeof error.said.error === "string" ? `${error.said.error}: ` : "", error.message));
@@ -135,17 +145,44 @@ function tryPart(plan, signal) {
     h("div", null, h("h3", null, "Request"), text, wrong)), h("div", { class: "answer" }, answer)));
 }
 
-export async function show({ main, signal, args: [name] }) {
-  const plan = await get(`/v1/plans/${encodeURIComponent(name)}`, signal);
-  document.title = `${plan.name} · Anabranch`;
-  const latency = plan.latency ?? {};
-  main.append(h("div", { class: "head" }, h("p", { class: "crumb" }, h("a", { href: "#/plans" }, "Plans"), " / ", plan.name), h("h1", null, plan.name),
-    h("code", { class: "muted", title: String(plan.version) }, String(plan.version ?? "").slice(0, 12)), plan.canary && h("span", { class: "tag" }, `canary ${share(plan.canary.share)} on ${String(plan.canary.version).slice(0, 12)}`),
-    h("span", { class: "grow" }), h("a", { class: "button", href: `#/runs?kind=plan&q=${encodeURIComponent(plan.name)}` }, "Runs of this plan")));
-  if (plan.problem) main.append(notice("warn", plan.problem));
-  for (const warning of plan.warnings ?? []) main.append(notice("warn", typeof warning === "string" ? warning : JSON.stringify(warning)));
-  main.append(h("section", null, tiles([
-    ["Requests timed", count(latency.count)], ["p50", time(latency.p50_ms)], ["p90", time(latency.p90_ms)], ["p99", time(latency.p99_ms)],
-    ["Deadline", time(plan.deadline_ms)], ["Nodes", count(plan.graph?.nodes.length ?? 0)],
-  ])), graphPart(plan), tryPart(plan, signal), parametersPart(plan));
+const factsPart = (plan, latency = plan.latency ?? {}) => h("section", null, tiles([
+  ["Requests timed", count(latency.count)], ["p50", time(latency.p50_ms)], ["p90", time(latency.p90_ms)], ["p99", time(latency.p99_ms)],
+  ["Deadline", time(plan.deadline_ms)], ["Nodes", count(plan.graph?.nodes.length ?? 0)],
+]));
+
+const headOf = (plan) => [h("p", { class: "crumb" }, h("a", { href: "#/plans" }, "Plans"), " / ", plan.name), h("h1", null, plan.name),
+  h("code", { class: "muted", title: String(plan.version) }, String(plan.version ?? "").slice(0, 12)), plan.canary && h("span", { class: "tag" }, `canary ${share(plan.canary.share)} on ${String(plan.canary.version).slice(0, 12)}`),
+  h("span", { class: "grow" }), h("a", { class: "button", href: `#/runs?kind=plan&q=${encodeURIComponent(plan.name)}` }, "Runs of this plan")].filter(Boolean);
+
+const warningsOf = (plan) => [plan.problem, ...(plan.warnings ?? [])].filter(Boolean).map((warning) => notice("warn", shown(warning)));
+
+/** What each place shows. */
+const shownIn = new WeakMap();
+
+/** Draws a place anew if it shows something else; a graph stays scrolled and in focus. */
+function replace(place, value, draw) {
+  const now = JSON.stringify(value);
+  if (shownIn.get(place) === now) return;
+  shownIn.set(place, now);
+  const before = place.querySelector(".graph-scroll"), { scrollLeft = 0, scrollTop = 0 } = before ?? {}, hasFocus = before && before === document.activeElement;
+  place.replaceChildren(...[draw()].flat());
+  const after = place.querySelector(".graph-scroll");
+  after?.scrollTo(scrollLeft, scrollTop);
+  if (hasFocus) after?.focus({ preventScroll: true });
+}
+
+export async function show({ main, signal, args: [name], title }) {
+  title(name);
+  const [head, warnings, facts, graph, form, parameters] = [h("div", { class: "head" }), ...Array.from({ length: 5 }, () => h("div"))];
+  await every(EVERY_MS, signal, async () => {
+    const plan = await getExact(`/v1/plans/${encodeURIComponent(name)}`, signal);
+    if (!head.isConnected) main.append(head, warnings, facts, graph, form, parameters);
+    replace(head, [plan.version, plan.canary], () => headOf(plan));
+    replace(warnings, [plan.problem, plan.warnings], () => warningsOf(plan));
+    replace(facts, [plan.latency, plan.deadline_ms], () => factsPart(plan));
+    replace(graph, plan.graph, () => graphPart(plan));
+    // What somebody has typed stays, unless the plan has other parameters now.
+    replace(form, [plan.parameters, plan.deadline_ms], () => tryPart(plan, signal));
+    replace(parameters, plan.parameters, () => parametersPart(plan));
+  });
 }

@@ -1,10 +1,11 @@
 // Recipes: the names of the store, the closure of one target with the state of its values, and the functions.
 
-import { get, getIfThere } from "../api.js";
-import { chip, count, h, link, notice, part, size, table, time } from "../dom.js";
+import { get, getIfThere, pages, retried } from "../api.js";
+import { chip, count, h, link, many, notice, part, size, table, time } from "../dom.js";
 import { graph, legendOf } from "../graph.js";
+import { List } from "../list.js";
 
-const NODES_MOST = 1000;
+const NODES_MOST = 1000, NAMES_MOST = 200_000, PAGE = 10_000;
 const brief = (address) => String(address).slice(0, 12);
 const stateOf = (node) => (node.kind === "missing" ? "missing" : node.kind === "blob" ? "blob" : node.value === "unknown" ? "not_computed" : node.value);
 const words = (state) => state.replace("_", " ");
@@ -34,18 +35,39 @@ function closure(found) {
 }
 
 function functionsPart(found) {
-  const functions = (found?.functions ?? []).map((entry) => (typeof entry === "string" ? { name: entry } : entry));
+  const functions = found?.functions ?? [];
   if (!functions.length) return null;
-  const about = (entry) => entry.about ?? entry.description ?? entry.summary ?? "";
   return part("Functions", h("details", null, h("summary", null, `${count(functions.length)} functions`), table([
-    { head: "Function", cell: (entry) => h("code", null, entry.name ?? entry.function) },
+    { head: "Function", cell: (entry) => h("code", null, entry.function) },
     { head: "Parameters", opt: true, wrap: true, cell: (entry) => (entry.params ?? []).map((param) => (param.needed ? param.name : `[${param.name}]`)).join(" ") },
-    { head: "What it does", wrap: true, cell: about },
+    { head: "What it does", wrap: true, cell: (entry) => entry.about },
   ], functions, { label: "Functions" })));
 }
 
+const nameColumns = [
+  { head: "Name", width: "minmax(0,2fr)", cell: (entry) => h("a", { href: link("recipes", entry.name), tabindex: -1 }, entry.name) },
+  { head: "Address", width: "minmax(0,1fr)", cell: (entry) => h("code", { class: "muted", title: entry.address }, brief(entry.address)) },
+];
+
+/** The names, and what reads them page by page. */
+function namesPart(signal) {
+  const list = new List({ label: "Names", columns: nameColumns, key: (entry) => entry.name, open: (entry) => link("recipes", entry.name),
+    empty: ["no names yet; ", h("code", null, "anabranch recipe ref set NAME TARGET"), " makes one"] });
+  const total = h("span", { class: "muted", role: "status" });
+  const read = async () => {
+    const names = [];
+    for await (const { refs, next } of pages({ path: "/v1/refs", entries: "refs", cursor: "after", size: PAGE, most: NAMES_MOST }, signal)) {
+      names.push(...refs);
+      total.textContent = next && names.length >= NAMES_MOST ? `the first ${many(names.length, "name")}; there are more` : many(names.length, "name");
+      list.set(names);
+    }
+    list.set(names);
+  };
+  return { part: part("Names", list.element, total), read };
+}
+
 export async function show({ main, signal, args: [target], title }) {
-  const field = h("input", { type: "search", value: target ?? "", placeholder: "Name or address  /", "aria-label": "Name or address of a recipe", spellcheck: "false" });
+  const field = h("input", { type: "search", value: target ?? "", placeholder: "Name or address (press /)", "aria-label": "Name or address of a recipe", spellcheck: "false" });
   const go = (event) => { event.preventDefault(); if (field.value.trim()) location.hash = link("recipes", field.value.trim()); };
   main.append(h("div", { class: "head" }, target && h("p", { class: "crumb" }, h("a", { href: "#/recipes" }, "Recipes"), " / ", target), h("h1", null, target ?? "Recipes")),
     h("form", { class: "bar-row", onsubmit: go }, field, h("button", { class: "primary" }, "Show closure")));
@@ -57,12 +79,8 @@ export async function show({ main, signal, args: [target], title }) {
       h("span", null, h("b", null, count(counts("stored"))), " stored"), h("span", null, h("b", null, count(counts("evicted"))), " evicted")), ...closure(found));
     return;
   }
-  const [refs, functions] = await Promise.all([getIfThere("/v1/refs", signal), getIfThere("/v1/functions", signal)]);
-  const names = (refs?.refs ?? []).map((entry) => (Array.isArray(entry) ? { name: entry[0], address: entry[1] } : entry));
-  main.append(part("Names", table([
-    { head: "Name", cell: (entry) => h("a", { href: link("recipes", entry.name), tabindex: -1 }, entry.name) },
-    { head: "Address", cell: (entry) => h("code", { class: "muted", title: entry.address }, brief(entry.address)) },
-  ], names, { label: "Names", open: (entry) => link("recipes", entry.name), empty: ["no names yet; ", h("code", null, "anabranch recipe ref set NAME TARGET"), " makes one"] })));
-  const shown = functionsPart(functions);
-  if (shown) main.append(shown);
+  const names = namesPart(signal);
+  main.append(names.part);
+  const [functions] = await Promise.all([getIfThere("/v1/functions", signal).then(functionsPart), retried(signal, names.read)]);
+  if (functions) main.append(functions);
 }

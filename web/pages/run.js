@@ -1,8 +1,8 @@
 // One run: what went wrong first, then the graph, the timeline and the events.
 
-import { downloadLink, get, getIfThere, hear } from "../api.js";
+import { datasetPages, downloadLink, getExact, hear } from "../api.js";
 import { cancelButton } from "../cancel.js";
-import { chip, count, exactly, h, link, moment, notice, part, size, table, time } from "../dom.js";
+import { chip, count, exactly, h, link, many, moment, notice, part, showAgain, size, table, time } from "../dom.js";
 import { graph, legend, legendOf } from "../graph.js";
 import { Timeline } from "../timeline.js";
 import { showIn as showDataset } from "./dataset.js";
@@ -32,7 +32,7 @@ function troubles(run, names) {
     { head: "State", cell: (node) => chip(node.state) },
     { head: "Reason", wrap: true, cell: (node) => names.get(node.reason)?.name ?? node.reason ?? "" },
     { head: "Started", num: true, opt: true, cell: (node) => time(node.start_ms) },
-    { head: "Ended", num: true, cell: (node) => time(node.end_ms) },
+    { head: "Ended", num: true, opt: true, cell: (node) => time(node.end_ms) },
     { head: "Timeout", num: true, opt: true, cell: (node) => time(node.timeout_ms) },
   ], nodes.slice(0, 200), { label: "Failures and fallbacks" }));
 }
@@ -64,31 +64,32 @@ function graphPart(run, states) {
 export const namesOf = (run) => new Map((run.graph?.nodes ?? []).map((node) => [node.id, { name: node.name ?? node.id, kind: node.kind }]));
 
 /** The signs that a timeline has. */
-function keysOf(run, names) {
+function keysOf(run, names, { showsDeadline }) {
   const { nodes } = run.timeline, has = (is) => nodes.some(is), kind = (node) => names.get(node.id)?.kind;
   return [["queued", "queued", has((node) => (node.queued_ms ?? Infinity) < (node.start_ms ?? 0))], ["io", "waits", has((node) => kind(node) !== "cpu")], ["cpu", "computes", has((node) => kind(node) === "cpu")],
     ["soft", "fell back", has((node) => node.state === "fell_back")], ["bad", "failed", has((node) => node.state === "failed")], ["gone", "dropped", has((node) => node.state === "dropped")],
-    ["critical", "critical path", has((node) => node.critical)], ["timeout", "timeout", has((node) => node.timeout_ms)], ["deadline", "deadline", run.deadline_ms]].filter(([, , isThere]) => isThere);
+    ["critical", "critical path", has((node) => node.critical)], ["timeout", "timeout", has((node) => node.timeout_ms)], ["deadline", "deadline", showsDeadline]].filter(([, , isThere]) => isThere);
 }
 
 export function timelinePart(run, names) {
   if (!run.timeline?.nodes?.length) return null;
   const timeline = new Timeline(run.timeline, names, run.deadline_ms);
-  return part("Timeline", [timeline.element, h("p", { class: "under" }, legend(keysOf(run, names)))], timeline.tools);
+  return part("Timeline", [timeline.element, h("p", { class: "under" }, legend(keysOf(run, names, timeline)))], timeline.tools);
 }
 
 /** The events of a run as they happen, the newest first. */
-function eventsPart(run, signal, ended) {
+function eventsPart(run, signal) {
   const body = h("tbody"), state = h("span", { class: "muted" }, "");
   let taken = 0;
   hear(`/v1/runs/${encodeURIComponent(run.id)}/events`, signal, (event, data, id) => {
+    if (event === "again") return;
     taken++;
     const text = data === null ? "" : typeof data === "string" ? data : JSON.stringify(data);
     body.prepend(h("tr", null, h("th", { class: "num", scope: "row" }, id ?? ""), h("td", { class: "nowrap" }, event), h("td", null, text.length > 400 ? `${text.slice(0, 400)}…` : text)));
     if (body.childElementCount > EVENTS_MOST) body.lastElementChild.remove();
-    state.textContent = `${count(taken)} events`;
-    if (event === "end" && run.state === "running") ended();
-  });
+    state.textContent = many(taken, "event");
+    if (event === "end" && run.state === "running") showAgain();
+  }).catch((error) => { if (!signal.aborted) state.textContent = `no more events: ${error.message}`; });
   return part("Events", h("div", { class: "panel scroll events-box", tabindex: 0, role: "group", "aria-label": "Events" }, h("table", null,
     h("thead", null, h("tr", null, h("th", { class: "num" }, "#"), h("th", null, "Event"), h("th", null, "Data"))), body)), state);
 }
@@ -115,17 +116,18 @@ function factsOf(run) {
 async function datasetOf(run, signal) {
   if (run.kind !== "dataset") return null;
   if (run.request?.dataset) return run.request.dataset;
-  const all = await getIfThere("/v1/datasets", signal);
-  return all?.datasets?.find((dataset) => dataset.run === run.id)?.id ?? null;
+  for await (const { datasets } of datasetPages(signal)) {
+    const found = datasets.find((dataset) => dataset.run === run.id);
+    if (found) return found.id;
+  }
+  return null;
 }
 
-export async function show(view) {
-  const { main, signal, args: [id], title } = view;
+export async function show({ main, signal, args: [id], title }) {
   const path = `/v1/runs/${encodeURIComponent(id)}`;
-  const run = await get(path, signal);
+  const run = await getExact(path, signal);
   title(run.name);
   const names = namesOf(run), states = new Map((run.timeline?.nodes ?? []).map((node) => [node.id, node]));
-  const again = () => { if (!signal.aborted) { main.replaceChildren(); show(view); } };
   const dataset = await datasetOf(run, signal);
   const actions = dataset ? [] : [h("span", { class: "grow" }),
     run.timeline && [h("a", { class: "button", href: link("runs", run.id, "timeline") }, "Timeline page"), downloadLink(h, `${path}/timeline.json`, `${run.id}.json`, "Perfetto trace")],
@@ -140,6 +142,6 @@ export async function show(view) {
   const request = run.request && part("Request", h("pre", { class: "panel record" }, JSON.stringify(run.request, null, 2)));
   const parts = [troubles(run, names), run.ledger?.length ? part("Ledger: degraded parts of the answer", ledgerTable(run.ledger)) : null,
     isShort && notice("", "Only the summary of this run was kept. A plan that is run with ", h("code", null, "?trace=true"), " keeps everything."),
-    timelinePart(run, names), graphPart(run, states), request, eventsPart(run, signal, again)];
+    timelinePart(run, names), graphPart(run, states), request, eventsPart(run, signal)];
   main.append(...parts.filter(Boolean));
 }

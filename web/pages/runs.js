@@ -1,11 +1,13 @@
 // All runs, newest first, as they start and end.
 
-import { every, get, hear } from "../api.js";
+import { hear, looked, pages, pause, retried } from "../api.js";
 import { chip, count, exactly, h, link, many, moment, notice, tookOf } from "../dom.js";
 import { List } from "../list.js";
 
 /** The server keeps as many. */
 const ROWS_MOST = 10_000, PAGE = 1000, SECOND_MS = 1000;
+/** The least time between two readings of the whole list, however often events are lost. */
+const READ_AGAIN_MS = 2000;
 const KINDS = ["plan", "recipe", "dataset"];
 const RUN_STATES = ["running", "complete", "degraded", "failed", "stopped"];
 
@@ -28,6 +30,8 @@ export async function show({ main, signal, query }) {
   const list = new List({ label: "Runs", columns: runColumns, key: (run) => run.id, open: (run) => link("runs", run.id), empty: "no runs match" });
   const filter = { kind: query.get("kind") ?? "", state: query.get("state") ?? "", text: query.get("q") ?? "" };
   const total = h("span", { class: "muted", role: "status", "aria-live": "polite" });
+  const nothing = notice("", "No runs yet. Run a plan, a recipe or a dataset on this server and it appears here.");
+  nothing.hidden = true;
   let planned = false;
   const draw = () => {
     planned = false;
@@ -35,6 +39,7 @@ export async function show({ main, signal, query }) {
     const fits = (run) => (!filter.kind || run.kind === filter.kind) && (!filter.state || run.state === filter.state)
       && (!wanted || run.name.toLowerCase().includes(wanted) || run.id.startsWith(wanted));
     const all = [...runs.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
+    for (const run of all.splice(ROWS_MOST)) runs.delete(run.id);
     const shown = all.filter(fits);
     total.textContent = shown.length === all.length ? many(all.length, "run") : `${count(shown.length)} of ${many(all.length, "run")}`;
     list.set(shown);
@@ -50,22 +55,49 @@ export async function show({ main, signal, query }) {
     values.map((value) => h("option", { value, selected: filter[field] === value }, value)));
   main.append(h("div", { class: "head" }, h("h1", null, "Runs"), h("span", { class: "grow" }), total),
     h("div", { class: "bar-row" },
-      h("input", { type: "search", placeholder: "Filter by name or id  /", "aria-label": "Filter by name or id", value: filter.text, oninput: change("text") }),
-      choice("kind", "All kinds", KINDS), choice("state", "All states", RUN_STATES)), list.element);
+      h("input", { type: "search", placeholder: "Filter by name or id (press /)", "aria-label": "Filter by name or id", value: filter.text, oninput: change("text") }),
+      choice("kind", "All kinds", KINDS), choice("state", "All states", RUN_STATES)), nothing, list.element);
 
+  /** The runs that the server has not named since its list is read anew. */
+  let unnamed = new Set();
   const take = (run) => {
-    runs.set(run.id, run);
-    if (runs.size > ROWS_MOST) runs.delete([...runs.keys()].reduce((least, id) => (id < least ? id : least)));
+    unnamed.delete(run.id);
+    // A page of the list may be older than an event. A run ends once.
+    const isOlder = run.state === "running" && runs.has(run.id) && runs.get(run.id).state !== "running";
+    if (!isOlder) runs.set(run.id, run);
   };
-  every(SECOND_MS, signal, async () => list.refresh((run) => run.state === "running"));
-  // Events first, so that no run is missed between the list and them.
-  hear("/v1/events", signal, (event, run) => { if (event === "run") { take(run); later(); } });
-  let before = null;
-  do {
-    const page = await get(`/v1/runs?limit=${PAGE}${before ? `&before=${encodeURIComponent(before)}` : ""}`, signal);
-    for (const run of page.runs) if (!runs.has(run.id)) take(run);
-    before = page.next;
+  const readAll = async () => {
+    unnamed = new Set(runs.keys());
+    for await (const page of pages({ path: "/v1/runs", entries: "runs", cursor: "before", size: PAGE, most: ROWS_MOST }, signal)) {
+      page.runs.forEach(take);
+      draw();
+    }
+    unnamed.forEach((id) => runs.delete(id));
+    nothing.hidden = runs.size > 0;
     draw();
-  } while (before && runs.size < ROWS_MOST);
-  if (!runs.size) list.element.before(notice("", "No runs yet. Run a plan, a recipe or a dataset on this server and it appears here."));
+  };
+  let isReading = false, isWanted = false;
+  const refresh = async () => {
+    isWanted = true;
+    if (isReading) return;
+    isReading = true;
+    try {
+      while (isWanted) {
+        isWanted = false;
+        await looked(signal);
+        await retried(signal, readAll);
+        await pause(READ_AGAIN_MS, signal);
+      }
+    } finally { isReading = false; }
+  };
+  const report = (error) => { if (!signal.aborted && error.status !== 401) list.element.before(notice("bad", `This page is no longer up to date: ${error.message}`)); };
+  const ticks = setInterval(() => { if (!document.hidden) list.refresh((run) => run.state === "running"); }, SECOND_MS);
+  signal.addEventListener("abort", () => clearInterval(ticks), { once: true });
+  // Events first, so that no run is missed between the list and them.
+  hear("/v1/events", signal, (event, run) => {
+    if (event === "run") { take(run); nothing.hidden = true; later(); }
+    // Events were missed: those that this page was too slow for, or all of another server.
+    if (event === "lost" || event === "again") refresh().catch(report);
+  }).catch(report);
+  await refresh();
 }

@@ -40,8 +40,7 @@ impl GrpcServer {
     pub(super) fn recipes(executor: Executor) -> io::Result<GrpcServer> {
         GrpcServer::start(|listener| async {
             let service = Service::new(executor, Settings::default());
-            let router = service.router();
-            service.serve(listener, router, pending()).await;
+            service.serve(listener, pending()).await;
         })
     }
 

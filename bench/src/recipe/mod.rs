@@ -15,6 +15,7 @@ mod echo;
 mod grpc_server;
 mod calls;
 mod streams;
+mod large;
 mod depth;
 mod files;
 
@@ -24,7 +25,7 @@ use crate::content::ground::Ground;
 use crate::report::Report;
 
 /// The parts, in the order they are made in, under the names that `--only` knows.
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 10] = [
     ("hits", hits::report),
     ("blocking", blocking::report),
     ("nodes", nodes::report),
@@ -32,6 +33,7 @@ const PARTS: [(&str, Part); 9] = [
     ("puts", puts::report),
     ("calls", calls::report),
     ("streams", streams::report),
+    ("large", large::report),
     ("depth", depth::report),
     ("files", files::report),
 ];

@@ -6,7 +6,7 @@ use std::{fs, io};
 use anabranch_recipe::{Error, Executor, Functions, Get, Params, call};
 use bytes::Bytes;
 
-use super::shapes::{Shape, get, in_memory, on_disk};
+use super::shapes::{Shape, compute, in_memory, on_disk};
 use super::turns::{Turns, micros};
 use crate::content::ground::Ground;
 use crate::content::{digits, verdict};
@@ -56,20 +56,24 @@ const COLUMNS: [&str; 12] = [
     "met?",
 ];
 
-const ABOUT: &str = "Microseconds a recipe. A chain: `identity` over `identity`, down to a blob of 8 bytes. A fan: \
-    `concat` over so many `identity`, each over a blob of its own. `function alone` calls the function as often, in a \
-    loop. `find` is a get of the same graph with its last blob missing: it looks all recipes up and computes none; \
+const ABOUT: &str = "Microseconds a recipe. A chain: `blake3` over `blake3`, down to a blob of 8 bytes: all values \
+    differ, and all recipes run. A cut-off chain: `identity` over `identity`, down to such a blob: all values are the \
+    same, so only the first recipe runs, and each other one is found to have equal inputs (early cut-off). A fan: \
+    `concat` over so many `identity`, each over a blob of its own. `function alone` calls the function as often as \
+    recipes run, in a loop. `find` is a get of the same graph with its last blob missing: it looks all recipes up and computes none; \
     `run` is the rest of a whole get. `store's threads` is the CPU time of the store's own threads during the get, \
     `behind` the time after it until all values are written. Allocations are of all threads.\n";
 
 /// Makes a graph of so many recipes; of each seed another one.
 pub(super) type Make = fn(usize, u64) -> Shape;
 
-const GRAPHS: [(&str, Make, usize); 6] = [
+const GRAPHS: [(&str, Make, usize); 8] = [
     ("chain", Shape::chain, 1_000),
     ("chain", Shape::chain, 10_000),
     ("chain", Shape::chain, 100_000),
     ("chain", Shape::chain, 1_000_000),
+    ("cut-off chain", Shape::cut_off_chain, 10_000),
+    ("cut-off chain", Shape::cut_off_chain, 100_000),
     ("fan", Shape::fan, 10_000),
     ("fan", Shape::fan, 100_000),
 ];
@@ -131,7 +135,7 @@ fn measure(ground: &Ground, make: Make, nodes: usize) -> io::Result<ContenderTur
                 measured.baseline.time(nodes as u64, || ground.runtime.block_on(baseline.materialise(tip)));
             value.expect("it can be computed");
         }
-        measured.function.time(nodes as u64, || call_alone(nodes));
+        measured.function.time(nodes as u64, || call_alone(&shape));
         if turn == 0 {
             measured.forget();
         }
@@ -164,8 +168,7 @@ impl Ours {
             .time(nodes, || ground.runtime.block_on(executor.get(&broken.tip(), &Get::default())).err());
         assert!(matches!(found, Some(Error::NotFound { .. })), "a blob was there that should not: {found:?}");
         let before = store_threads();
-        let tip = shape.tip();
-        let mut whole = || self.whole.time(nodes, || ground.runtime.block_on(get(executor, &tip)));
+        let mut whole = || self.whole.time(nodes, || ground.runtime.block_on(compute(executor, shape)));
         let value = match counts {
             true => {
                 let (value, counted) = count(whole);
@@ -174,7 +177,7 @@ impl Ours {
             }
             false => whole(),
         };
-        assert!(!value.is_empty(), "a value is empty");
+        assert_eq!(value.len() as u64, shape.value_len);
         self.store.push((store_threads() - before) / nodes as f64);
         self.behind.time(nodes, || {
             let written = || executor.store().stats().memos >= nodes;
@@ -210,13 +213,14 @@ fn plain_row(graph: &str, who: &str, turns: &Turns, function: &Turns) -> Vec<Str
     cells.into_iter().chain(["-"; 5]).chain(["", "-"]).map(str::to_owned).collect()
 }
 
-fn call_alone(times: usize) {
+/// Calls the function of the first recipe as often as recipes run.
+fn call_alone(shape: &Shape) {
     let functions = Functions::builtin();
-    let identity = functions.get(&"identity/1.0.0".parse().expect("an id")).expect("a function of the crate");
+    let function = functions.get(&shape.recipes[0].function).expect("a function of the crate");
     let (inputs, params) = ([vec![Bytes::from_static(b"12345678")]], Params::new());
-    for _ in 0..times {
-        let given = call(identity, std::hint::black_box(&inputs), &params).expect("it takes one input");
-        assert_eq!(std::hint::black_box(given)[0].len(), 8);
+    for _ in 0..shape.recipes.len() - shape.cut_off as usize {
+        let given = call(function, std::hint::black_box(&inputs), &params).expect("it takes one input");
+        assert!(!std::hint::black_box(given)[0].is_empty());
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use anabranch_content::{Class, Store};
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Address, Config, Draft, DraftInput, Executor, FunctionId, Functions, Get, Recipe, UnknownFunction,
+    Address, Config, Draft, DraftInput, Executor, FunctionId, Functions, Get, Recipe, Source, UnknownFunction,
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -19,6 +19,10 @@ pub(super) struct Shape {
     pub(super) leaves: Vec<Bytes>,
     pub(super) recipes: Vec<Recipe>,
     addresses: Vec<Address>,
+    /// The length of the last recipe's value.
+    pub(super) value_len: u64,
+    /// The number of recipes that need not run, because their function has run on equal inputs (early cut-off).
+    pub(super) cut_off: u32,
 }
 
 /// So many recipes are added at once.
@@ -29,16 +33,26 @@ const CALLERS: usize = 512;
 
 impl Shape {
     fn over(leaves: Vec<Bytes>) -> Shape {
-        Shape { leaves, recipes: Vec::new(), addresses: Vec::new() }
+        let value_len = leaves.iter().map(|leaf| leaf.len() as u64).sum();
+        Shape { leaves, recipes: Vec::new(), addresses: Vec::new(), value_len, cut_off: 0 }
     }
 
-    /// A blob, and so many recipes in a row over it.
+    /// A blob, and so many recipes in a row over it. Each value is the digest of the one before, so all recipes run.
     pub(super) fn chain(depth: usize, seed: u64) -> Shape {
+        Shape { value_len: 32, ..Shape::row("blake3", depth, seed) }
+    }
+
+    /// A blob, and so many recipes in a row over it, whose values are all the same: only the first one runs.
+    pub(super) fn cut_off_chain(depth: usize, seed: u64) -> Shape {
+        Shape { cut_off: depth as u32 - 1, ..Shape::row("identity", depth, seed) }
+    }
+
+    fn row(function: &str, depth: usize, seed: u64) -> Shape {
         let leaf = leaf(8, seed);
         let mut last = Address::of(&leaf);
         let mut shape = Shape::over(vec![leaf]);
         for _ in 0..depth {
-            last = shape.push("identity", vec![last]);
+            last = shape.push(function, vec![last]);
         }
         shape
     }
@@ -66,7 +80,7 @@ impl Shape {
         for input in shape.leaf_addresses() {
             shape.push("identity", vec![input]);
         }
-        shape
+        Shape { value_len: size as u64, ..shape }
     }
 
     fn push(&mut self, function: &str, inputs: Vec<Address>) -> Address {
@@ -159,6 +173,14 @@ fn leaf(size: usize, number: u64) -> Bytes {
     let mut bytes = vec![0x5a; size];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
     bytes.into()
+}
+
+/// All bytes of a shape's last value, which are computed now.
+pub(super) async fn compute(executor: &Executor, shape: &Shape) -> Bytes {
+    let got = executor.get(&shape.tip(), &Get::default()).await.expect("it can be computed");
+    let computed = shape.recipes.len() as u32 - shape.cut_off;
+    assert_eq!((got.source, got.cut_off), (Source::Computed(computed), shape.cut_off), "other recipes ran");
+    got.bytes().await.expect("it is whole")
 }
 
 /// All bytes of a value.

@@ -1,4 +1,4 @@
-//! `./dev bench serve`: a plan over HTTP beside a bare axum server, overload, and idle listeners.
+//! `./dev bench serve`: a plan over HTTP beside a bare axum server, overload, idle listeners, and the start.
 //!
 //! Servers are processes of their own, so that their CPU time and memory can be told from the load generator's.
 
@@ -6,6 +6,7 @@ mod floor;
 mod idle;
 mod load;
 mod process;
+mod start;
 
 use std::io;
 use std::path::Path;
@@ -24,7 +25,7 @@ const PLAN: &str = "reels_plan_a";
 
 /// A plan whose requests take about a millisecond of a core: a load generator can send more than the server answers.
 const BUSY_PLAN: &str = "busy";
-const BUSY_ROWS: usize = 100_000;
+const BUSY_ROWS: usize = 400_000;
 const BUSY_DEADLINE_MS: u64 = 100;
 
 /// Connections of the load generator, each with one request at a time.
@@ -58,6 +59,8 @@ pub(crate) fn bench() -> io::Result<()> {
     // Anew: a process that has been busy has memory to spare, and would not grow.
     let fresh = ServerProcess::ours(project.path())?;
     idle::report(&mut report, &mut aims, &fresh, LISTENERS)?;
+    drop(fresh);
+    start::report(&mut report, &mut aims)?;
     aims.report(&mut report);
     report.keep()
 }

@@ -80,6 +80,7 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
         Cli::from_arg_matches(&matches).map_err(|error| Failure::Usage(error.format(&mut Cli::command())))?;
     if let (Noun::Serve(serve), Some(matches)) = (&mut cli.noun, matches.subcommand_matches("serve")) {
         serve.sources = serve::Sources::of(matches);
+        serve.log = serve.sources.has("log").then_some(cli.log);
     }
     Ok(cli)
 }
@@ -87,10 +88,10 @@ pub(crate) fn parse() -> Result<Cli, Failure> {
 impl Cli {
     /// Runs the command.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.log.start(match self.noun {
-            Noun::Serve(_) => LevelFilter::INFO,
-            _ => LevelFilter::WARN,
-        });
+        // `serve` may have the option from its project file.
+        if !matches!(self.noun, Noun::Serve(_)) {
+            self.log.or_level(LevelFilter::WARN).start();
+        }
         match self.noun {
             Noun::Plan(verb) => verb.run(),
             Noun::Recipe(verb) => verb.run(),

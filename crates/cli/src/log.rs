@@ -1,24 +1,42 @@
 //! `--log`: the level and format of log lines on stderr.
 
-use std::io;
 use std::str::FromStr;
+use std::{fmt, io};
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::{fmt, registry};
+use tracing_subscriber::{fmt as lines, registry};
 
 /// The value of `--log`: a format, a level, or both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogOption {
     format: Format,
     /// `None` for the default of the command.
     level: Option<LevelFilter>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Format {
+    #[default]
     Text,
     Json,
+}
+
+impl LogOption {
+    /// The option with a level.
+    pub(crate) fn or_level(self, level: LevelFilter) -> LogOption {
+        LogOption { level: self.level.or(Some(level)), ..self }
+    }
+}
+
+impl fmt::Display for LogOption {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self.format {
+            Format::Text => "text",
+            Format::Json => "json",
+        })?;
+        self.level.map_or(Ok(()), |level| write!(out, ",{level}"))
+    }
 }
 
 impl FromStr for LogOption {
@@ -50,9 +68,10 @@ const CHOICES: &str = "expected text or json, or a level (off, error, warn, info
 
 impl LogOption {
     /// Writes log lines to stderr from now on, without those of other libraries.
-    pub(crate) fn start(self, default: LevelFilter) {
-        let ours = Targets::new().with_target("anabranch", self.level.unwrap_or(default));
-        let lines = fmt::layer().with_writer(io::stderr).with_ansi(false).log_internal_errors(false);
+    pub(crate) fn start(self) {
+        let level = self.level.unwrap_or(LevelFilter::INFO);
+        let ours = Targets::new().with_target("anabranch", level);
+        let lines = lines::layer().with_writer(io::stderr).with_ansi(false).log_internal_errors(false);
         let registry = registry().with(ours);
         // This fails if the process already has a subscriber, which then stays.
         let _ = match self.format {
@@ -80,6 +99,9 @@ mod tests {
         check("off", Format::Text, Some(LevelFilter::OFF));
         check("json,debug", Format::Json, Some(LevelFilter::DEBUG));
         check("error,json", Format::Json, Some(LevelFilter::ERROR));
+        for text in ["text", "json,debug", "text,off"] {
+            assert_eq!(text.parse::<LogOption>().unwrap().to_string(), text);
+        }
         for wrong in ["", "xml", "json,", "json,text", "info,debug", "JSON", "json debug", "trace"] {
             assert_eq!(wrong.parse::<LogOption>(), Err(CHOICES.to_owned()), "{wrong}");
         }

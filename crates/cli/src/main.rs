@@ -8,6 +8,7 @@ mod log;
 mod out;
 mod table;
 mod token;
+mod local_token;
 mod wait;
 mod signals;
 mod fresh;

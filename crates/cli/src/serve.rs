@@ -11,14 +11,15 @@ use std::net::SocketAddr;
 use anabranch_content::Store;
 use anabranch_engine::Engine;
 use anabranch_recipe::{Error, Executor, Functions};
-use anabranch_server::{Access, Plans, Service, Tls, TokenFiles};
+use anabranch_server::{Access, Listeners, Plans, Service, Tls, TokenFiles};
 use clap::Args;
-use futures_util::FutureExt as _;
 use tokio::net::TcpListener;
 use tracing::{info, warn};
 
 use self::datasets::{DatasetArgs, open_runs};
 use crate::failure::Failure;
+use crate::local_token;
+use crate::log::LogOption;
 use crate::out;
 use crate::recipe::{self, DataFolder, StoreOptions, check_losses, unopened};
 use crate::signals::Signals;
@@ -69,6 +70,9 @@ pub(crate) struct Serve {
     /// Where the options came from.
     #[arg(skip)]
     pub(crate) sources: Sources,
+    /// `--log` of all commands, if it was given.
+    #[arg(skip)]
+    pub(crate) log: Option<LogOption>,
 }
 
 impl Serve {
@@ -77,6 +81,7 @@ impl Serve {
         if self.print_config {
             return out::data(&config.text());
         }
+        config.log.start();
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(config.threads).max_blocking_threads(BLOCKING_THREADS);
         let runtime = wait::runtime(&mut builder)?;
@@ -112,22 +117,16 @@ where
         .ok();
     let service = with_parts(service(&config, &executor, address)?, &config, plans.clone())?;
     // Signals are handled before the address is announced, so that a signal right after it is not lost.
-    let stopped = stopped()?.shared();
+    let stopped = stopped()?;
     let hangups = plans.as_ref().and_then(|_| plans::hangups());
     announce(&config, &executor, address)?;
-    let local = async {
-        match socket {
-            Some(socket) => service.serve_local(socket, stopped.clone()).await.cut,
-            None => 0,
-        }
-    };
-    let all = async { tokio::join!(service.serve(listener, service.router(), stopped.clone()), local) };
+    let listeners = Listeners { network: Some(listener), local: socket };
     let meanwhile = async {
         meanwhile(reachable(address)).await;
         std::future::pending::<()>().await;
     };
-    let (served, cut) = tokio::select! {
-        served = all => served,
+    let served = tokio::select! {
+        served = service.serve(listeners, stopped) => served,
         () = plans::reload_on(hangups, plans) => unreachable!("it never ends"),
         () = service.count_engine_events() => unreachable!("it counts for as long as the server runs"),
         () = meanwhile => unreachable!("it waits for the end"),
@@ -135,7 +134,7 @@ where
     // The next owner replaces a socket that cannot be removed.
     let _ = recipe::remove(&data);
     executor.store().clone().close().await?;
-    match served.cut + cut {
+    match served.cut {
         0 => info!("shut down"),
         cut => warn!(cut, "shut down, and cut connections with calls under way"),
     }
@@ -162,11 +161,9 @@ async fn open(config: &ServeConfig) -> Result<Executor, Failure> {
         cache_bytes: config.cache,
         ..anabranch_content::Config::default()
     };
-    let mut engine = anabranch_engine::Config::default();
-    if let Some(threads) = config.cpu_threads {
-        engine.cpu_threads = threads as usize;
-    }
-    let engine = Engine::new(&engine).map_err(|error| Failure::of(format!("[engine]: {error}")))?;
+    let engine =
+        anabranch_engine::Config { cpu_threads: config.cpu_threads, ..anabranch_engine::Config::default() };
+    let engine = Engine::new(&engine).map_err(|error| Failure::of(format!("cpu_threads: {error}")))?;
     let setup = anabranch_recipe::Config {
         memory_bytes: config.function_memory,
         ..anabranch_recipe::Config::default()
@@ -214,6 +211,7 @@ fn service(config: &ServeConfig, executor: &Executor, address: SocketAddr) -> Re
 fn announce(config: &ServeConfig, executor: &Executor, address: SocketAddr) -> Result<(), Failure> {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let local = format!("{scheme}://{}", reachable(address));
+    local_token::note(&config.data, &config.token_file)?;
     executor.store().announce(&local)?;
     out::data(&format!("listening on {scheme}://{address}\n"))?;
     info!(%address, "listening; try: anabranch recipe status --server {local}");

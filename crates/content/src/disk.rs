@@ -63,6 +63,12 @@ pub trait File: fmt::Debug + Send + Sync {
 
     /// The length of the file.
     fn len(&self) -> io::Result<u64>;
+
+    /// Takes all bytes of another file without a copy of them. An error if the disk cannot do so: nothing was written, or
+    /// any part of those bytes.
+    fn share(&self, _from: &std::fs::File) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Whether a read may wait for the disk.
@@ -191,6 +197,11 @@ impl File for std::fs::File {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn share(&self, from: &std::fs::File) -> io::Result<()> {
+        Ok(rustix::fs::ioctl_ficlone(self, from)?)
     }
 }
 

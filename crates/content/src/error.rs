@@ -68,7 +68,7 @@ pub enum Error {
     /// The store has reached its quota.
     #[error("the store uses {} of its quota of {}; collect it, unpin something or raise the quota", size::format(*.used), size::format(*.quota))]
     Quota {
-        /// Bytes in use.
+        /// Bytes in use, with those of writes that are not finished.
         used: u64,
         /// Bytes allowed.
         quota: u64,

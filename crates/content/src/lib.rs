@@ -24,8 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
 //! ```
 //!
-//! Blobs larger than memory go in by [`Store::put_stream`] or [`Store::writer`], and come out by [`Store::read`]. A
-//! missing blob is `None`, not an error.
+//! Blobs larger than memory go in by [`Store::put_stream`], [`Store::put_file`] or [`Store::writer`], and come out by
+//! [`Store::read`]. A missing blob is `None`, not an error.
 //!
 //! # Describe, compute, remember, recall
 //!

@@ -14,6 +14,8 @@ use stage::StageHome;
 pub(crate) use stage::{CompiledStage, StageBuild, StagePlace};
 
 use crate::begin::{Beginning, begin};
+use crate::call_times::CallTimes;
+use crate::columns::PaidModel;
 use crate::dataset::{BuildOptions, Dataset};
 use crate::error::Error;
 use crate::job;
@@ -120,6 +122,11 @@ impl Build {
     /// The part of this run in the calls, tokens and money.
     pub fn usage_of_run(&self) -> BTreeMap<String, ModelMetadata> {
         self.dataset.spend.models_of_run()
+    }
+
+    /// The times of the model calls of this run, by alias.
+    pub fn call_times(&self) -> BTreeMap<String, CallTimes> {
+        self.dataset.paid_models.iter().map(PaidModel::call_times).collect()
     }
 
     /// Stops the build early: calls in flight finish and are saved, and [`Build::run`] returns.

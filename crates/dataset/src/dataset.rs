@@ -11,7 +11,7 @@ use anabranch_engine::{Engine, Policy};
 
 use crate::budget::{Budget, Meter};
 use crate::build::Build;
-use crate::columns::Accepts;
+use crate::columns::{Accepts, PaidModel};
 use crate::config::{Accept, OnRowError, RunOptions, Skip, StepConfig};
 use crate::dry::{InDryRun, ModelFacts};
 use crate::error::Error;
@@ -72,6 +72,8 @@ pub struct Dataset {
     pub(crate) run: RunOptions,
     pub(crate) seed: u64,
     pub(crate) spend: Spend,
+    /// The models that columns call.
+    pub(crate) paid_models: Vec<PaidModel>,
     pub(crate) meter: Meter,
     /// Digests of everything that decides about the values.
     pub(crate) inputs: Inputs,
@@ -185,6 +187,7 @@ impl Dataset {
             run: RunOptions::default(),
             seed: 0,
             spend: Spend::default(),
+            paid_models: Vec::new(),
             meter: Meter::default(),
             inputs: Inputs::new(),
             journal: JournalSlot::default(),

@@ -19,6 +19,7 @@ mod stop;
 mod journal;
 mod inputs;
 mod spend;
+mod call_times;
 mod budget;
 mod run;
 mod begin;
@@ -38,6 +39,7 @@ mod setup;
 
 pub use budget::{Budget, Cap};
 pub use build::{Build, BuildReport, MAX_ERRORS, Preview};
+pub use call_times::CallTimes;
 pub use cells::{CELLS_MOST, CellChanges, CellPhase, ChangedRows};
 pub use column_type::ColumnType;
 pub use config::Config;

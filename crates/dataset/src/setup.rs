@@ -159,6 +159,7 @@ impl Dataset {
         dataset.inputs = inputs::of(loaded, &calls);
         dataset.models = calls.facts();
         let used: Vec<PaidModel> = calls.by_alias.values().map(|call| call.model.clone()).collect();
+        dataset.paid_models.clone_from(&used);
         let usage = Arc::new(move || used.iter().flat_map(PaidModel::spent).collect());
         dataset.spend = Spend::new(usage, config.prices.clone());
         Ok(dataset)

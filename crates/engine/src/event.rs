@@ -134,7 +134,7 @@ impl Events {
     pub fn listen(&self, bound: NonZeroUsize) -> Listener {
         let queue = Arc::new(Queue { bound: bound.get(), state: Mutex::default() });
         self.shared.change(|listeners| listeners.push(Arc::clone(&queue)));
-        Listener { queue, shared: Arc::clone(&self.shared) }
+        Listener { queue, shared: Arc::clone(&self.shared), spare: VecDeque::new() }
     }
 
     /// Whether there is a listener.
@@ -164,6 +164,8 @@ impl Shared {
 pub struct Listener {
     queue: Arc<Queue>,
     shared: Arc<Shared>,
+    /// The empty buffer that [`take_all`](Self::take_all) exchanges for the full one.
+    spare: VecDeque<Event>,
 }
 
 /// An item that a [`Listener`] receives.
@@ -178,6 +180,19 @@ impl Listener {
     /// The next item, if there is one.
     pub fn try_next(&mut self) -> Option<ListenerItem> {
         lock(&self.queue.state).pop()
+    }
+
+    /// Calls `take` with every item so far. The buffer is locked once for all of them.
+    pub fn take_all(&mut self, mut take: impl FnMut(&ListenerItem)) {
+        let lost = {
+            let mut state = lock(&self.queue.state);
+            std::mem::swap(&mut state.events, &mut self.spare);
+            std::mem::take(&mut state.lost)
+        };
+        if lost > 0 {
+            take(&ListenerItem::Lost(lost));
+        }
+        self.spare.drain(..).for_each(|event| take(&ListenerItem::Event(event)));
     }
 
     /// Waits for the next item.

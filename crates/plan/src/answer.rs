@@ -44,9 +44,21 @@ impl fmt::Display for RequestId {
         match self {
             RequestId::Given(name) => f.write_str(name),
             RequestId::Made(bits) => {
-                let (a, b, c) = (bits >> 96, (bits >> 80) & 0xffff, (bits >> 64) & 0xfff);
-                let (d, e) = ((bits >> 48) & 0x3fff | 0x8000, bits & 0xffff_ffff_ffff);
+                let (high, low) = ((bits >> 64) as u64, *bits as u64);
+                let (a, b, c) = (high >> 32, (high >> 16) & 0xffff, high & 0xfff);
+                let (d, e) = ((low >> 48) & 0x3fff | 0x8000, low & 0xffff_ffff_ffff);
                 write!(f, "{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
+            }
+        }
+    }
+}
+
+impl RequestId {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        match self {
+            RequestId::Given(name) => write(out, name),
+            RequestId::Made(_) => {
+                std::io::Write::write_fmt(out, format_args!("\"{self}\"")).expect("a Vec takes all bytes");
             }
         }
     }
@@ -147,9 +159,9 @@ impl Answer {
 
     fn write_head(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"request_id\":");
-        write(out, &self.request_id.to_string());
+        self.request_id.write_json(out);
         out.extend_from_slice(b",\"engine_request_id\":");
-        write(out, &self.engine_request_id.to_string());
+        self.engine_request_id.write_json(out);
     }
 
     fn write_ledger(&self, out: &mut Vec<u8>) {

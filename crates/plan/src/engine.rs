@@ -15,7 +15,7 @@ use anabranch_engine::options::{Class, Reserve};
 use anabranch_text::{Problem, Problems};
 use tokio::sync::oneshot;
 
-use crate::admission::PlanAdmission;
+use crate::admission::{PlanAdmission, SlowRequests};
 use crate::answer::{Answer, RequestId, Stats};
 use crate::bounds::Budget;
 use crate::call::{Answers, Call};
@@ -29,7 +29,9 @@ use crate::planner::{self, RowDemand, Surroundings};
 use crate::registry::Registries;
 use crate::request::Request;
 use crate::run::Work;
-use crate::source::{HedgeCounts, Hedging, MalformedValues, Shared, Source, StaleStore, TraceContext};
+use crate::source::{
+    HedgeCounts, Hedging, MalformedValues, ReadTimes, Shared, Source, StaleStore, TraceContext,
+};
 
 /// The time for which a request may continue after its deadline if all of its remaining work is done in place. Timers
 /// fire late, especially on a busy machine.
@@ -82,6 +84,8 @@ struct Inner {
     admissions: Mutex<BTreeMap<String, Arc<PlanAdmission>>>,
     /// One an endpoint that hedges.
     hedges: Vec<Option<Arc<Hedging>>>,
+    /// The times of the reads of each endpoint.
+    times: Vec<Arc<ReadTimes>>,
     /// Plans of the folder, once loaded.
     plans: Mutex<HashMap<String, Plan>>,
     seed: u64,
@@ -188,6 +192,7 @@ impl Engine {
             Some(Arc::new(Hedging::new(source.hedge()?, Arc::clone(runs.clock()))))
         };
         let hedges = sources.iter().map(hedging).collect();
+        let times = sources.iter().map(|_| Arc::new(ReadTimes::new(Arc::clone(runs.clock())))).collect();
         Engine(Arc::new(Inner {
             memory: StaleStore::new(stale_bytes, runs.clock().now()),
             runs,
@@ -202,6 +207,7 @@ impl Engine {
             admission,
             admissions: Mutex::default(),
             hedges,
+            times,
             plans: Mutex::default(),
             seed,
             requests: AtomicU64::new(0),
@@ -263,6 +269,7 @@ impl Engine {
             registries: &inner.registries,
             sources: &inner.sources,
             hedges: &inner.hedges,
+            times: &inner.times,
             memory: &inner.memory,
             limits: &inner.limit_of,
             files,
@@ -312,7 +319,9 @@ impl Engine {
     pub fn metrics(&self) -> PlanMetrics {
         let admissions = self.0.admissions.lock().unwrap_or_else(PoisonError::into_inner);
         let plans = admissions.iter().map(|(name, admission)| admission.counts.of_plan(name)).collect();
-        PlanMetrics { plans, hedges: self.hedges() }
+        let endpoints = self.0.registries.endpoints.iter().zip(&self.0.times);
+        let reads = endpoints.map(|(endpoint, times)| (endpoint.name.clone(), times.read())).collect();
+        PlanMetrics { plans, hedges: self.hedges(), reads }
     }
 
     /// The admission control of the plan with this name. All versions of a plan share it, so that its knowledge
@@ -381,6 +390,13 @@ impl Plan {
         self.run_inspected(request, options, Inspection::default()).await.answer
     }
 
+    /// Fails with [`Error::Overloaded`] if a request that must be answered by `deadline` would be refused now. The default is
+    /// the plan's own deadline from now on. For servers, which can thereby refuse a request before they read its body.
+    pub fn check_load(&self, deadline: Option<Instant>) -> Result<(), Error> {
+        let clock = self.engine.0.runs.clock();
+        self.admission.check(deadline, self.compiled.deadline, &**clock)
+    }
+
     /// The same plan, compiled otherwise.
     pub(crate) fn with_compiled(&self, compiled: Compiled) -> Plan {
         Plan { compiled: Arc::new(compiled), ..self.clone() }
@@ -407,7 +423,8 @@ impl Plan {
         let clock = inner.runs.clock();
         let own = || Some(clock.now() + plan.deadline?);
         let deadline = options.deadline.or_else(own);
-        let admitted = match self.admission.enter(deadline, &**clock) {
+        let slow_requests = if plan.degrades { SlowRequests::Ignore } else { SlowRequests::Warn };
+        let admitted = match self.admission.enter(deadline, slow_requests, &**clock) {
             Ok(admitted) => admitted,
             Err(refused) => {
                 return InspectionOutcome { answer: Err(refused), failed_ledger: Vec::new(), run: None };

@@ -1,6 +1,7 @@
 //! Counters of requests, by the words of the ledger.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use anabranch_engine::metrics::MetricsPage;
 
 use crate::admission::Totals;
 use crate::ledger::{LedgerEntry, Reason};
-use crate::source::HedgeCounts;
+use crate::source::{HedgeCounts, ReadLatency};
 
 /// The most distinct ledger lines that are counted per plan. Further ones are counted together.
 const MAX_LINES: usize = 1024;
@@ -64,6 +65,8 @@ pub struct PlanMetrics {
     pub plans: Vec<PlanCounts>,
     /// The counts of hedged reads, by the name of the endpoint.
     pub hedges: Vec<(String, HedgeCounts)>,
+    /// The times of reads, by the name of the endpoint.
+    pub reads: Vec<(String, ReadLatency)>,
 }
 
 /// The counters of the requests for a plan.
@@ -123,7 +126,31 @@ impl PlanMetrics {
                 hedges,
             );
         }
-        page.finish()
+        let mut text = page.finish();
+        self.render_reads(&mut text);
+        text
+    }
+
+    fn render_reads(&self, text: &mut String) {
+        const NAME: &str = "anabranch_plan_read_seconds";
+        let reads = || self.reads.iter().filter(|(_, times)| times.count > 0);
+        if reads().next().is_none() {
+            return;
+        }
+        let mut line = |line: std::fmt::Arguments<'_>| text.write_fmt(line).expect("a String takes it all");
+        line(format_args!(
+            "# HELP {NAME} The time of reads that an endpoint answered.\n# TYPE {NAME} histogram\n"
+        ));
+        for (endpoint, times) in reads() {
+            let endpoint = endpoint.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            for (bound, count) in &times.within {
+                line(format_args!("{NAME}_bucket{{endpoint=\"{endpoint}\",le=\"{bound}\"}} {count}\n"));
+            }
+            let (count, sum) = (times.count, times.sum.as_secs_f64());
+            line(format_args!("{NAME}_bucket{{endpoint=\"{endpoint}\",le=\"+Inf\"}} {count}\n"));
+            line(format_args!("{NAME}_sum{{endpoint=\"{endpoint}\"}} {sum}\n"));
+            line(format_args!("{NAME}_count{{endpoint=\"{endpoint}\"}} {count}\n"));
+        }
     }
 
     fn render_degraded(&self, page: &mut MetricsPage<'_>) {
@@ -295,6 +322,11 @@ mod tests {
         counts.degraded(&[entry("media", Reason::Timeout, "stale", Some(1))]);
         counts.degraded(&[entry("media", Reason::Error, "empty", None)]);
         let hedges = vec![("ep_0001".to_owned(), HedgeCounts { sent: 5, won: 4, denied: 1 })];
+        let (within, sum) = (vec![(0.000_128, 1)], Duration::from_millis(500));
+        let reads = vec![
+            ("catalog".to_owned(), ReadLatency { within, count: 2, sum }),
+            ("unused".to_owned(), ReadLatency::default()),
+        ];
         expect![[r##"
             # HELP anabranch_plan_requests_total Requests that ended, by how.
             # TYPE anabranch_plan_requests_total counter
@@ -330,8 +362,14 @@ mod tests {
             anabranch_plan_hedges_total{endpoint="ep_0001",became="sent"} 5
             anabranch_plan_hedges_total{endpoint="ep_0001",became="won"} 4
             anabranch_plan_hedges_total{endpoint="ep_0001",became="denied"} 1
+            # HELP anabranch_plan_read_seconds The time of reads that an endpoint answered.
+            # TYPE anabranch_plan_read_seconds histogram
+            anabranch_plan_read_seconds_bucket{endpoint="catalog",le="0.000128"} 1
+            anabranch_plan_read_seconds_bucket{endpoint="catalog",le="+Inf"} 2
+            anabranch_plan_read_seconds_sum{endpoint="catalog"} 0.5
+            anabranch_plan_read_seconds_count{endpoint="catalog"} 2
         "##]]
-        .assert_eq(&PlanMetrics { plans: vec![counts.of_plan("feed")], hedges }.render());
+        .assert_eq(&PlanMetrics { plans: vec![counts.of_plan("feed")], hedges, reads }.render());
     }
 
     #[test]

@@ -33,7 +33,8 @@ enum Kind {
 }
 
 /// All settings. The server defines their meaning and their defaults.
-const FIELDS: [(&str, Kind); 34] = [
+const FIELDS: [(&str, Kind); 38] = [
+    ("log", Kind::Text),
     ("listen", Kind::Text),
     ("data", Kind::Path),
     ("token_file", Kind::Path),
@@ -47,6 +48,7 @@ const FIELDS: [(&str, Kind); 34] = [
     ("accept_loss", Kind::Switch),
     ("function_memory", Kind::Size),
     ("threads", Kind::Count),
+    ("cpu_threads", Kind::Count),
     ("max_body", Kind::Size),
     ("max_message", Kind::Size),
     ("max_unfinished", Kind::Size),
@@ -65,6 +67,8 @@ const FIELDS: [(&str, Kind); 34] = [
     ("dataset_models", Kind::Path),
     ("dataset_files", Kind::Paths),
     ("dataset_builds", Kind::Count),
+    ("dataset_open", Kind::Count),
+    ("dataset_kept", Kind::Count),
     ("dataset_disk", Kind::Size),
     ("dataset_allow_custom", Kind::Switch),
     ("dataset_ca_file", Kind::Path),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_content::Value;
 use bytes::Bytes;
 
+use crate::budget::CallBudget;
 use crate::function::Fault;
 use crate::param::{self, Param, read_bool, read_float, read_int, unlike};
 use crate::recipe::Params;
@@ -15,12 +16,25 @@ use crate::recipe::Params;
 pub struct Arguments<'a> {
     declared: &'a [Param],
     given: &'a Params,
+    budget: Option<&'a CallBudget>,
 }
 
 impl<'a> Arguments<'a> {
     /// The parameters that a recipe gives to a function with these declarations.
     pub fn new(declared: &'a [Param], given: &'a Params) -> Arguments<'a> {
-        Arguments { declared, given }
+        Arguments { declared, given, budget: None }
+    }
+
+    /// The same parameters, of a call with this budget.
+    #[must_use]
+    pub fn within(self, budget: &'a CallBudget) -> Arguments<'a> {
+        Arguments { budget: Some(budget), ..self }
+    }
+
+    /// Fails if the call must stop, because no caller waits for it any more or its time is over. A function that runs
+    /// long checks at least once every few milliseconds.
+    pub fn check_budget(&self) -> Result<(), Fault> {
+        self.budget.map_or(Ok(()), CallBudget::check)
     }
 
     /// The parameters as the recipe gives them.
@@ -126,6 +140,19 @@ impl<'a> Arguments<'a> {
         match self.value(name)? {
             Value::List(values) => values.iter().map(text).collect(),
             value => Ok(text(value)?.split(',').map(str::trim).collect()),
+        }
+    }
+
+    /// As [`Arguments::texts`], but more than `most` texts are an error.
+    pub(crate) fn texts_most(&self, name: &str, most: usize) -> Result<Vec<&'a str>, Fault> {
+        let count = match self.value(name)? {
+            Value::List(values) => values.len(),
+            Value::Text(text) => memchr::memchr_iter(b',', text.as_bytes()).count() + 1,
+            _ => 0,
+        };
+        match count > most {
+            true => Err(Fault::param(name, format!("there are {count} {name}; there may be {most}"))),
+            false => self.texts(name),
         }
     }
 

@@ -13,21 +13,34 @@ use anabranch_engine::clock::Clock;
 use crate::function::Fault;
 use crate::progress::CallProgress;
 
+/// The steps of work between two checks: a few milliseconds.
+const BETWEEN_CHECKS: u64 = 1 << 20;
+
 /// The budget of one call. A function claims the memory that its signature does not declare, and checks between parts
 /// of its work whether it must stop.
 #[derive(Debug)]
 pub struct CallBudget {
     granted: u64,
     claimed: AtomicU64,
+    /// The steps of work since the last check.
+    unchecked: AtomicU64,
     stop: Arc<AtomicBool>,
     time: Option<CallTime>,
     progress: Option<CallProgress>,
 }
 
-struct CallTime {
+/// The time of a call.
+pub(crate) struct CallTime {
     limit: Duration,
     end: Instant,
     clock: Arc<dyn Clock>,
+}
+
+impl CallTime {
+    /// The time of a call that starts now.
+    pub(crate) fn starting(now: Instant, limit: Duration, clock: &Arc<dyn Clock>) -> CallTime {
+        CallTime { limit, end: now + limit, clock: Arc::clone(clock) }
+    }
 }
 
 impl CallBudget {
@@ -41,13 +54,15 @@ impl CallBudget {
         Arc::new(CallBudget::new(granted, Arc::default(), None))
     }
 
-    pub(crate) fn new(
-        granted: u64,
-        stop: Arc<AtomicBool>,
-        time: Option<(Duration, Arc<dyn Clock>)>,
-    ) -> CallBudget {
-        let time = time.map(|(limit, clock)| CallTime { limit, end: clock.now() + limit, clock });
-        CallBudget { granted, claimed: AtomicU64::new(0), stop, time, progress: None }
+    pub(crate) fn new(granted: u64, stop: Arc<AtomicBool>, time: Option<CallTime>) -> CallBudget {
+        CallBudget {
+            granted,
+            claimed: AtomicU64::new(0),
+            unchecked: AtomicU64::new(0),
+            stop,
+            time,
+            progress: None,
+        }
     }
 
     /// The same budget, for a call that reports its progress.
@@ -82,6 +97,18 @@ impl CallBudget {
     /// The number of bytes granted for claims.
     pub fn granted(&self) -> u64 {
         self.granted
+    }
+
+    /// Counts steps of work of a few nanoseconds each, and checks the budget once there are enough of them. Only the
+    /// thread of the call counts.
+    pub(crate) fn work(&self, steps: u64) -> Result<(), Fault> {
+        let unchecked = self.unchecked.load(Ordering::Relaxed).saturating_add(steps);
+        if unchecked < BETWEEN_CHECKS {
+            self.unchecked.store(unchecked, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.unchecked.store(0, Ordering::Relaxed);
+        self.check()
     }
 
     /// Fails if the call must stop, because no caller waits for it any more or its time is over. Check at least once

@@ -7,14 +7,31 @@ use std::time::Instant;
 
 use anabranch_content::{Address, BuildAddress, Derivation, Lease, Lookup, Memo};
 use anabranch_engine::{Dag, Edge, Graph, NodeId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::Error;
 use crate::executor::Inner;
 use crate::function::Function;
 use crate::pace::Pace;
-use crate::recipe::{CONTEXT, FunctionId, MalformedRecipe, Params, skim};
+use crate::recipe::{CONTEXT, FunctionId, MalformedRecipe, Params, memory_of, skim};
 use crate::signature::Holds;
 use crate::value::StoredValue;
+
+/// The approximate memory of a node and of one of its inputs, without parameters, in bytes.
+const NODE_BYTES: u64 = 200;
+const INPUT_BYTES: u64 = 50;
+
+/// Memory is charged in steps of this many bytes. A closure that takes less is not charged.
+const CHARGED: u64 = 1 << 20;
+
+/// The unit of memory for recipes, in bytes.
+const UNIT: u64 = 1 << 10;
+
+/// The memory for the recipes of all gets, in its units.
+pub(crate) fn units(bytes: u64) -> Arc<Semaphore> {
+    let units = usize::try_from(bytes / UNIT).unwrap_or(usize::MAX);
+    Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS)))
+}
 
 /// The result of looking up a requested address.
 pub(crate) enum LookupOutcome {
@@ -36,6 +53,8 @@ pub(crate) struct Closure {
     pub lease: Arc<Lease>,
     pub functions: Vec<Arc<dyn Function>>,
     pub dag: Dag,
+    /// Its share of the memory for the recipes of all gets.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 pub(crate) struct Node {
@@ -113,11 +132,11 @@ enum Look {
 /// The remembered value of a recipe, protected by the lease; `None` if it must be computed.
 pub(crate) async fn remembered(
     inner: &Inner,
-    memo: Memo,
+    memo: &Memo,
     lease: &mut Lease,
 ) -> Result<Option<(Address, u64)>, Error> {
     let store = &inner.store;
-    let Memo { derivation, output, size, .. } = memo;
+    let Memo { derivation, output, size, .. } = *memo;
     if lease.hold(output).await? && store.size(&output).await?.is_some() {
         return Ok(Some((output, size)));
     }
@@ -136,7 +155,7 @@ async fn look(
     let store = &inner.store;
     let mut known = store.known(address).await?;
     if let Lookup::Memo(memo) = known {
-        if let Some(given) = remembered(inner, memo, lease).await? {
+        if let Some(given) = remembered(inner, &memo, lease).await? {
             return Ok(Look::Memo(given));
         }
         known = store.known(address).await?;
@@ -173,6 +192,9 @@ struct Search<'a> {
     path: Vec<(u32, u32)>,
     /// The nodes in their final order. A node is added once all nodes that it reads are.
     order: Vec<u32>,
+    /// Bytes that are not charged yet.
+    uncharged: u64,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl<'a> Search<'a> {
@@ -189,7 +211,30 @@ impl<'a> Search<'a> {
             functions: Vec::new(),
             path: Vec::new(),
             order: Vec::new(),
+            uncharged: 0,
+            room: None,
         }
+    }
+
+    /// Counts memory, and takes it from the memory for the recipes of all gets once it is enough. It never waits: gets
+    /// that wait for each other would not end.
+    fn charge(&mut self, bytes: u64) -> Result<(), Error> {
+        self.uncharged += bytes;
+        if self.uncharged < CHARGED {
+            return Ok(());
+        }
+        let units = u32::try_from(self.uncharged / UNIT).unwrap_or(u32::MAX);
+        self.uncharged %= UNIT;
+        let most = self.inner.config.recipe_bytes;
+        let more = Arc::clone(&self.inner.closures).try_acquire_many_owned(units).map_err(|_| {
+            let way_out = "get the recipes it reads first, try again later, or raise `recipe_bytes`";
+            Error::TooMany { what: "bytes of recipes to be computed by all gets", most, way_out }
+        })?;
+        match &mut self.room {
+            Some(room) => room.merge(more),
+            none => *none = Some(more),
+        }
+        Ok(())
     }
 
     /// Adds a recipe as a new node, at the end of the path.
@@ -204,8 +249,10 @@ impl<'a> Search<'a> {
             let way_out = "get the recipes it reads first, or raise `recipes_most`";
             return Err(Error::TooMany { what: "recipes to be computed", most: most as u64, way_out });
         }
+        self.charge(NODE_BYTES + INPUT_BYTES * inputs.len() as u64)?;
         let skimmed = skim(&found.bytes, inputs.len()).ok_or(Error::NotARecipe { address })?;
         let function = self.function(skimmed.name, skimmed.version)?;
+        self.charge(memory_of(&skimmed.params))?;
         let params = (!skimmed.params.is_empty()).then(|| Arc::new(skimmed.params));
         let number = self.nodes.len() as u32;
         let first = self.inputs.len() as u32;
@@ -290,7 +337,7 @@ impl<'a> Search<'a> {
 
     /// Renumbers the nodes in their final order.
     fn number(self) -> Result<Closure, Error> {
-        let Search { nodes, inputs, given, memos, lease, functions, order, .. } = self;
+        let Search { nodes, inputs, given, memos, lease, functions, order, room, .. } = self;
         let mut number_of = vec![0; nodes.len()];
         order.iter().zip(0..).for_each(|(&node, number)| number_of[node as usize] = number);
         let mut edges = Vec::new();
@@ -317,6 +364,7 @@ impl<'a> Search<'a> {
         // An address is a hash that covers the inputs, so a cycle is impossible in valid recipes.
         let dag =
             Dag::new(ordered.len() as u32, &edges).map_err(|error| MalformedRecipe(error.to_string()))?;
-        Ok(Closure { nodes: ordered, inputs: flat, given, memos, lease: Arc::new(lease), functions, dag })
+        let lease = Arc::new(lease);
+        Ok(Closure { nodes: ordered, inputs: flat, given, memos, lease, functions, dag, _room: room })
     }
 }

@@ -8,7 +8,7 @@ use anabranch_content::Address;
 use anabranch_engine::options::Class;
 use tokio::sync::oneshot;
 
-use crate::budget::CallBudget;
+use crate::budget::{CallBudget, CallTime};
 use crate::drive::{Drive, Pause};
 use crate::error::Error;
 use crate::execute::{Purpose, Stages};
@@ -16,6 +16,7 @@ use crate::executor::Inner;
 use crate::feed::Feed;
 use crate::function::Fault;
 use crate::progress::CallProgress;
+use crate::recipe::memory_of;
 use crate::sink::Sink;
 use crate::value::StoredValue;
 
@@ -31,15 +32,20 @@ const LEAST: u64 = 16 << 10;
 /// The first grant for claims, in addition to the signature's claims per input byte.
 const CLAIMS: u64 = 64 << 10;
 
+/// A call that ran in place for this many times the threshold is not run in place again.
+const WRONG_BY: u32 = 4;
+
 /// The factor by which the grant grows, at least, after a claim beyond it.
 const GROWTH: u64 = 4;
 
-/// Computes the value of the last stage. Also returns the time that the functions worked.
+/// Computes the value of the last stage, and remembers it for the stage and for its call if that has another address.
+/// Also returns the time that the functions worked.
 pub(crate) async fn compute(
     inner: &Arc<Inner>,
     stages: Stages,
     purpose: Purpose,
     inputs: Vec<StoredValue>,
+    call: Option<Address>,
 ) -> Result<(StoredValue, Duration), Error> {
     let stop = StopOnDrop::default();
     let (fixed, mut claims) = needed(&stages, &inputs);
@@ -54,13 +60,14 @@ pub(crate) async fn compute(
         };
         claims = claims.min(claims_most);
         let room = inner.memory.take(fixed + claims).await?;
-        let time = (inner.config.call_time, Arc::clone(inner.engine.clock()));
-        let progress = CallProgress::new(&inner.events, address, total, inner.engine.clock().now());
+        let now = inner.engine.clock().now();
+        let time = CallTime::starting(now, inner.config.call_time, inner.engine.clock());
+        let progress = CallProgress::new(&inner.events, address, total, now);
         let budget = CallBudget::new(claims, Arc::clone(&stop.0), Some(time)).with_progress(progress);
         let drive = Box::new(Drive::new(stages, feeds, Arc::new(budget), Some(room)));
         match run(inner, drive, purpose, &mut spent).await? {
             AttemptOutcome::ToItsEnd(sink, derivation) => {
-                return Ok((sink.keep(inner, derivation, spent).await?, spent));
+                return Ok((sink.keep(inner, (derivation, call), spent).await?, spent));
             }
             AttemptOutcome::OutOfMemory(drive, failed, _) if claims == claims_most => {
                 let Error::Function { address, function, .. } = failed else { return Err(failed) };
@@ -128,9 +135,11 @@ fn needed(stages: &Stages, inputs: &[StoredValue]) -> (u64, u64) {
         let memory = &stage.function.signature().memory;
         // A later stage of a fused run holds only chunks of its input, whose size is unknown.
         let (bytes, count) = if place == 0 { (total, inputs.len() as u64) } else { (0, 1) };
+        let params = stage.params.as_deref().map_or(0, memory_of);
         let own = bytes
             .saturating_mul(memory.per_input_byte)
             .saturating_add(count.saturating_mul(memory.per_input))
+            .saturating_add(params.saturating_mul(memory.per_param_byte))
             .saturating_add(memory.base);
         fixed = fixed.saturating_add(own);
         claims = claims.saturating_add(bytes.saturating_mul(memory.claims_per_input_byte));
@@ -148,7 +157,11 @@ async fn advance(
     if drive.effort().is_some_and(|effort| effort <= inner.engine.inline_threshold()) {
         let began = clock.now();
         let pause = drive.advance();
-        *spent += clock.now().saturating_duration_since(began);
+        let took = clock.now().saturating_duration_since(began);
+        if took > WRONG_BY * inner.engine.inline_threshold() {
+            drive.leave_place();
+        }
+        *spent += took;
         return Ok((drive, pause));
     }
     let (done, back) = oneshot::channel();

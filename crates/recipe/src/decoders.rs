@@ -17,6 +17,8 @@ use crate::params_json::{JsonBudget, ValueAsJson, value_from_json};
 use crate::recipe::{FunctionId, Params, Recipe, skim};
 use crate::registry::Functions;
 
+pub use crate::deriva::deriva_address;
+
 /// Decodes arbitrary bytes and checks the result.
 pub type Decoder = fn(&[u8]);
 

@@ -127,7 +127,7 @@ impl DerivaRecipe {
 }
 
 /// Deriva's address of one of our recipes; `None` for other derivations.
-pub(crate) fn deriva_address(derivation: &Derivation) -> Option<Address> {
+pub fn deriva_address(derivation: &Derivation) -> Option<Address> {
     if derivation.context != CONTEXT.0 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The loop that drives a function: chunks of its inputs in, chunks of its output out.
+//! The loop that drives functions: chunks of inputs in, chunks of output out.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use smallvec::SmallVec;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::budget::CallBudget;
-use crate::chain::Chain;
 use crate::error::Error;
 use crate::execute::{Stage, Stages};
 use crate::executor::Inner;
 use crate::feed::Feed;
-use crate::function::{Call, Fault, Function, Kernel, Open, Out};
-use crate::recipe::Params;
-use crate::registry::check;
+use crate::function::{Call, Chunks, Fault, Function};
+use crate::recipe::{Params, memory_of};
+use crate::registry::{NO_ADDRESS, check};
+use crate::running_stage::RunningStage;
 use crate::signature::{BeginCost, Holds, Signature};
 
 /// The maximum size of an input chunk.
@@ -39,17 +39,25 @@ const SMALL_AHEAD: usize = 64;
 /// The number of bytes of small inputs read together.
 const SMALL_BYTES: usize = 128 << 10;
 
-/// A call in progress, with its inputs.
+/// The approximate cost of one input, in addition to its bytes, in nanoseconds.
+const NANOS_PER_INPUT: u64 = 100;
+
+/// The maximum number of inputs that are looked at to estimate the time until a call pauses.
+const ESTIMATED_INPUTS: usize = 512;
+
+/// The memory of parameters above which a call is not run in place: reading them takes time, too.
+const PARAMS_IN_PLACE: u64 = 16 << 10;
+
+/// A call in progress: one stage, or several fused ones, each reading the output of the one before it.
 pub(crate) struct Drive {
     pub(crate) stages: Stages,
-    kernel: Option<Work>,
-    feeds: SmallVec<[Feed; 1]>,
-    ended: SmallVec<[bool; 8]>,
-    /// All inputs before this one have ended.
-    first: usize,
-    out: Out,
-    paused: bool,
-    finishing: bool,
+    /// The same stages, at work.
+    running: SmallVec<[RunningStage; 1]>,
+    /// The index of the stage that ran last.
+    at: usize,
+    has_begun: bool,
+    /// Whether it may run on the caller's thread, where it cannot be stopped.
+    in_place: bool,
     total: u64,
     chunk_most: usize,
     /// The number of feeds with an open reader.
@@ -57,11 +65,6 @@ pub(crate) struct Drive {
     budget: Arc<CallBudget>,
     /// The call's memory grant. It lives as long as the inputs, because a call may still run after its caller is gone.
     _room: Option<OwnedSemaphorePermit>,
-}
-
-enum Work {
-    One(Box<dyn Kernel>),
-    Row(Chain),
 }
 
 /// The reason why a call paused.
@@ -82,38 +85,29 @@ impl Drive {
         room: Option<OwnedSemaphorePermit>,
     ) -> Drive {
         let total = feeds.iter().map(Feed::size).fold(0, u64::saturating_add);
-        let ended = SmallVec::from_elem(false, feeds.len());
         let chunk_most = chunk_most(&stages);
-        Drive {
-            stages,
-            kernel: None,
-            feeds,
-            ended,
-            first: 0,
-            out: Out::default(),
-            paused: false,
-            finishing: false,
-            total,
-            chunk_most,
-            reading: 0,
-            budget,
-            _room: room,
-        }
+        let mut running = smallvec::smallvec![RunningStage::reading(feeds)];
+        running.extend(stages[1..].iter().map(|_| RunningStage::piped()));
+        let (at, has_begun, reading) = (0, false, 0);
+        let in_place = stages.iter().all(may_run_in_place);
+        Drive { stages, running, at, has_begun, in_place, total, chunk_most, reading, budget, _room: room }
     }
 
     /// Resets the call: the stages, and the inputs from their beginning.
-    pub(crate) fn restart(self) -> (Stages, SmallVec<[Feed; 1]>) {
-        (self.stages, self.feeds.into_iter().map(Feed::restart).collect())
+    pub(crate) fn restart(mut self) -> (Stages, SmallVec<[Feed; 1]>) {
+        let feeds = std::mem::take(&mut self.running[0].feeds);
+        (self.stages, feeds.into_iter().map(Feed::restart).collect())
     }
 
     /// Reads more of an input. Inputs read in turns share the read-ahead buffer.
     pub(crate) async fn fill(&mut self, input: usize, inner: &Inner) -> Result<(), Error> {
-        let feed = &mut self.feeds[input];
+        let feeds = &mut self.running[0].feeds;
+        let feed = &mut feeds[input];
         self.reading -= usize::from(feed.is_reading());
         feed.fill(inner, AHEAD / (self.reading + 1)).await?;
         self.reading += usize::from(feed.is_reading());
         let mut ready = feed.ready_bytes();
-        for next in self.feeds.iter_mut().skip(input + 1).take(SMALL_AHEAD) {
+        for next in feeds.iter_mut().skip(input + 1).take(SMALL_AHEAD) {
             // A read error is reported only when the function needs that input.
             if ready >= SMALL_BYTES || !next.is_small() || next.fill(inner, AHEAD).await.is_err() {
                 break;
@@ -125,123 +119,102 @@ impl Drive {
 
     /// The estimated time until the call pauses; `None` if it is unknown.
     pub(crate) fn effort(&self) -> Option<Duration> {
-        let has_begun = self.kernel.is_some();
-        let is_opaque = |stage: &Stage| {
-            let signature = stage.function.signature();
-            (!has_begun && signature.begin == BeginCost::Compiles)
-                || signature.nanos_per_kib == Signature::OPAQUE
-        };
-        if self.stages.iter().any(is_opaque) {
+        if !self.in_place {
             return None;
         }
-        let ready: u64 = match self.stages[0].function.signature().holds {
+        let open = self.running[0].open_feeds();
+        let signature = self.stages[0].function.signature();
+        let (ready, count) = match signature.holds {
             // The work starts once all input has arrived.
-            Holds::Everything => self.total,
+            Holds::Everything => (self.total, open.len()),
+            // Its inputs are read in turns.
+            Holds::Chunks if signature.memory.per_input > 0 => (self.total, open.len()),
             Holds::Chunks => {
-                let ahead = self.feeds.iter().skip(self.first).take(SMALL_AHEAD + 1);
-                ahead.map(|feed| feed.ready_bytes() as u64).take_while(|ready| *ready > 0).sum()
+                let pause = open.iter().take(ESTIMATED_INPUTS).position(|feed| !feed.is_done());
+                let count = pause.map_or(open.len(), |place| place + 1);
+                if count > ESTIMATED_INPUTS {
+                    return None;
+                }
+                (open[..count].iter().map(|feed| feed.ready_bytes() as u64).sum(), count)
             }
         };
         let nanos = |stage: &Stage| u64::from(stage.function.signature().nanos_per_kib);
         let nanos: u64 = self.stages.iter().map(nanos).sum();
-        Some(Duration::from_nanos(ready.saturating_mul(nanos) >> 10))
+        let nanos = (ready.saturating_mul(nanos) >> 10).saturating_add(count as u64 * NANOS_PER_INPUT);
+        Some(Duration::from_nanos(nanos))
+    }
+
+    /// Runs the rest of the call on the pool, because its estimate was wrong.
+    pub(crate) fn leave_place(&mut self) {
+        self.in_place = false;
     }
 
     /// Runs until the call pauses.
     pub(crate) fn advance(&mut self) -> Result<Pause, Error> {
         match catch_unwind(AssertUnwindSafe(|| self.go_on())) {
             Ok(Ok(pause)) => Ok(pause),
-            Ok(Err((stage, fault))) => Err(self.stages[stage].failed(fault)),
-            Err(payload) => Err(self.stages[self.stage_at_work()].panicked(panic_message(&*payload))),
+            Ok(Err(fault)) => Err(self.stages[self.at].failed(fault)),
+            Err(payload) => Err(self.stages[self.at].panicked(panic_message(&*payload))),
         }
     }
 
     /// The output since the last call of this method.
-    pub(crate) fn take_output(&mut self) -> crate::function::Chunks {
-        let (chunks, paused) = self.out.take();
-        self.paused = paused;
+    pub(crate) fn take_output(&mut self) -> Chunks {
+        let chunks = self.running.last_mut().expect("there is a stage").take_output();
         if let Some(progress) = self.budget.progress() {
             progress.wrote(chunks.iter().map(Bytes::len).sum());
         }
         chunks
     }
 
-    fn stage_at_work(&self) -> usize {
-        match &self.kernel {
-            None | Some(Work::One(_)) => 0,
-            Some(Work::Row(chain)) => chain.at(),
-        }
-    }
-
-    fn go_on(&mut self) -> Result<Pause, (usize, Fault)> {
-        if self.kernel.is_none() {
-            self.begin()?;
-        }
-        let pause = self.step_on();
-        pause.map_err(|fault| (self.stage_at_work(), fault))
-    }
-
-    fn begin(&mut self) -> Result<(), (usize, Fault)> {
-        let sizes: SmallVec<[u64; 8]> = self.feeds.iter().map(Feed::size).collect();
-        let inputs: SmallVec<[Address; 2]> = self.feeds.iter().map(Feed::address).collect();
-        let unknown = [u64::MAX];
-        let mut kernels = SmallVec::<[Box<dyn Kernel>; 1]>::new();
-        for (place, stage) in self.stages.iter().enumerate() {
+    fn begin(&mut self) -> Result<(), Fault> {
+        let inputs: SmallVec<[Address; 2]> = self.running[0].feeds.iter().map(Feed::address).collect();
+        for (place, (stage, running)) in self.stages.iter().zip(&mut self.running).enumerate() {
+            self.at = place;
             let none = Params::new();
             let params = stage.params.as_deref().unwrap_or(&none);
-            let (inputs, sizes) =
-                if place == 0 { (&inputs[..], &sizes[..]) } else { (&[][..], &unknown[..]) };
-            let call = Call::new(stage.function.signature(), params, sizes, &self.budget).of(inputs);
-            kernels.push(stage.function.begin(&call).map_err(|fault| (place, fault))?);
+            let sizes: SmallVec<[u64; 8]> = running.feeds.iter().map(Feed::size).collect();
+            let inputs = if place == 0 { &inputs[..] } else { &[] };
+            let call = Call::new(stage.function.signature(), params, &sizes, &self.budget).of(inputs);
+            running.kernel = Some(stage.function.begin(&call)?);
         }
-        self.kernel = Some(match kernels.len() {
-            1 => Work::One(kernels.remove(0)),
-            _ => Work::Row(Chain::new(kernels.into_vec())),
-        });
+        self.has_begun = true;
         Ok(())
     }
 
-    fn step_on(&mut self) -> Result<Pause, Fault> {
-        let Drive { kernel, feeds, ended, first, out, paused, finishing, budget, chunk_most, .. } = self;
-        let kernel: &mut dyn Kernel = match kernel.as_mut().expect("it has begun") {
-            Work::One(kernel) => &mut **kernel,
-            Work::Row(chain) => chain,
-        };
-        if std::mem::take(paused) {
-            kernel.resume(out)?;
+    fn go_on(&mut self) -> Result<Pause, Fault> {
+        if !self.has_begun {
+            self.begin()?;
         }
+        let Drive { running, at, budget, chunk_most, .. } = self;
         loop {
-            if out.is_full() || out.is_paused() {
+            if running.last().is_some_and(RunningStage::must_hand_over) {
                 return Ok(Pause::Output);
             }
-            if *finishing {
+            // The last stage that can go on runs first, so only the output of one call waits between two stages.
+            let Some(last) = running.iter().rposition(|stage| !stage.is_over()) else {
                 return Ok(Pause::Done);
+            };
+            *at = last;
+            while let Some(input) = running[*at].step(budget, *chunk_most)? {
+                if *at == 0 {
+                    return Ok(Pause::Needs(input));
+                }
+                *at -= 1;
             }
-            budget.check()?;
-            match kernel.wants(&Open { ended, first: *first }) {
-                Some(input) => {
-                    assert!(!ended[input], "it wants more of input {input}, which has ended");
-                    let feed = &mut feeds[input];
-                    if let Some(chunk) = feed.pop(*chunk_most) {
-                        budget.progress().into_iter().for_each(|progress| progress.read(chunk.len()));
-                        kernel.push(input, chunk, out)?;
-                    } else if feed.is_done() {
-                        ended[input] = true;
-                        while ended.get(*first) == Some(&true) {
-                            *first += 1;
-                        }
-                        kernel.end(input, out)?;
-                    } else {
-                        return Ok(Pause::Needs(input));
-                    }
-                }
-                None => {
-                    *finishing = true;
-                    kernel.finish(out)?;
-                }
+            if let [stage, next, ..] = &mut running[*at..] {
+                stage.hand_over(next);
             }
         }
     }
+}
+
+/// Whether the time of a stage follows from the number of its input bytes.
+fn may_run_in_place(stage: &Stage) -> bool {
+    let signature = stage.function.signature();
+    signature.begin == BeginCost::Trifling
+        && signature.nanos_per_kib != Signature::OPAQUE
+        && stage.params.as_deref().is_none_or(|params| memory_of(params) <= PARAMS_IN_PLACE)
 }
 
 /// A chunk size that keeps the time per chunk short for every stage.
@@ -284,7 +257,7 @@ pub fn call_within(
 ) -> Result<(), Fault> {
     check(function.signature(), inputs.len(), params)?;
     let stage = Stage {
-        address: Address::of(b""),
+        address: NO_ADDRESS,
         function: Arc::clone(function),
         params: Some(Arc::new(params.clone())),
         input_count: inputs.len(),
@@ -293,7 +266,7 @@ pub fn call_within(
     let feeds = inputs.iter().map(|chunks| Feed::of_chunks(chunks)).collect();
     let mut drive = Drive::new(smallvec::smallvec![stage], feeds, Arc::clone(budget), None);
     loop {
-        let pause = drive.go_on().map_err(|(_, fault)| fault)?;
+        let pause = drive.go_on()?;
         drive.take_output().into_iter().for_each(&mut take);
         match pause {
             Pause::Output => {}

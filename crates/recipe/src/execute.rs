@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_content::{Address, Class, Cost, NewMemo};
+use anabranch_content::{Address, Class, Cost, Memo, NewMemo, RemovalReason, Time};
 use anabranch_engine::flight::{Panicked, Waiter};
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ use crate::function::{Fault, Function};
 use crate::recipe::{self, CONTEXT, FunctionId, Params};
 use crate::registry;
 use crate::sink::SMALL;
-use crate::value::{ComputedValue, Origin, StoredValue};
+use crate::value::{ComputedValue, Origin, StoredValue, ValueBody};
 
 /// The maximum number of functions that are fused.
 pub(crate) const ROW_MOST: usize = 64;
@@ -58,15 +58,30 @@ impl Stage {
         Box::new(self.function.signature().id.clone())
     }
 
-    /// The address of the same recipe with its inputs replaced by their values. Recipes whose inputs have equal values
-    /// share this address.
-    fn on_values(&self, inputs: &[StoredValue]) -> Option<Address> {
+    /// The address of the same recipe with other inputs.
+    fn on<'a>(&self, inputs: impl ExactSizeIterator<Item = &'a Address>) -> Option<Address> {
         let none = Params::new();
         let params = self.params.as_deref().unwrap_or(&none);
-        let outputs = inputs.iter().map(|input| &input.output);
-        let encoding = recipe::encode(&self.function.signature().id, outputs, params).ok()?;
+        let encoding = recipe::encode_checked(&self.function.signature().id, inputs, params).ok()?;
         Some(Address::derive(CONTEXT, &encoding))
     }
+}
+
+/// The address of each stage with the first one's inputs replaced by their values; empty if that changes nothing.
+/// Stages that compute the same from equal values share these addresses.
+fn calls(stages: &[Stage], inputs: &[StoredValue]) -> Vec<Address> {
+    let mut calls = Vec::new();
+    for stage in stages.iter().filter(|_| stages[0].reads_recipes) {
+        let call = match calls.last() {
+            None => stage.on(inputs.iter().map(|input| &input.output)),
+            Some(before) => stage.on(std::iter::once(before)),
+        };
+        match call {
+            Some(call) => calls.push(call),
+            None => return Vec::new(),
+        }
+    }
+    calls
 }
 
 /// Joins the flight of the last stage's address, or opens one with these inputs.
@@ -89,9 +104,35 @@ pub(crate) async fn row(
     purposes: Vec<Purpose>,
     inputs: Vec<StoredValue>,
 ) -> Result<(ComputedValue, usize), Error> {
-    let mut together = 1;
-    while together < stages.len() {
-        let (before, next) = (&stages[together - 1], &stages[together]);
+    let together = match remembered_part(&inner, &stages, &inputs).await? {
+        Some(together) => together,
+        None => fusible_part(&inner, &stages).await?,
+    };
+    stages.truncate(together);
+    match join(&inner, stages.into(), purposes[together - 1], inputs).await {
+        Ok(landed) => Ok((landed?, together - 1)),
+        Err(Panicked(message)) => std::panic::resume_unwind(Box::new(message)),
+    }
+}
+
+/// The largest number of first stages that have already run, fused, on equal inputs.
+async fn remembered_part(
+    inner: &Inner,
+    stages: &[Stage],
+    inputs: &[StoredValue],
+) -> Result<Option<usize>, Error> {
+    for (place, call) in calls(stages, inputs).iter().enumerate().rev() {
+        if inner.store.recall(call).await?.is_some() {
+            return Ok(Some(place + 1));
+        }
+    }
+    Ok(None)
+}
+
+/// The number of first stages that can be fused.
+async fn fusible_part(inner: &Inner, stages: &[Stage]) -> Result<usize, Error> {
+    for (place, pair) in stages.windows(2).enumerate() {
+        let (before, next) = (&pair[0], &pair[1]);
         let none = Params::new();
         let params = next.params.as_deref().unwrap_or(&none);
         // Errors in the next stage are reported when that stage is computed.
@@ -102,15 +143,10 @@ pub(crate) async fn row(
             || inner.store.recall(&before.address).await?.is_some()
             || inner.store.dependents(&before.address, None, 2).await?.len() > 1
         {
-            break;
+            return Ok(place + 1);
         }
-        together += 1;
     }
-    stages.truncate(together);
-    match join(&inner, stages.into(), purposes[together - 1], inputs).await {
-        Ok(landed) => Ok((landed?, together - 1)),
-        Err(Panicked(message)) => std::panic::resume_unwind(Box::new(message)),
-    }
+    Ok(stages.len())
 }
 
 async fn execute(
@@ -124,33 +160,34 @@ async fn execute(
     if let Some((value, _)) = recalled(&inner, &address).await? {
         return Ok(ComputedValue { value, how: Origin::Memo });
     }
-    let on_values = match &stages[..] {
-        [stage] if stage.reads_recipes => stage.on_values(&inputs).filter(|on_values| *on_values != address),
-        _ => None,
-    };
-    if let Some(on_values) = &on_values
-        && let Some((value, cost)) = recalled(&inner, on_values).await?
+    let call = calls(&stages, &inputs).pop().filter(|call| *call != address);
+    if let Some(call) = &call
+        && let Some((value, call)) = recalled(&inner, call).await?
+        && !are_invalidated_since(&inner, &stages, call.at).await?
     {
-        remember(&inner, address, &value, cost).await?;
+        remember(&inner, address, &value, call.cost).await?;
         return Ok(ComputedValue { value, how: Origin::SameInputs });
     }
     let clock = inner.engine.clock();
-    if let Some(refusal) = inner.refusals.recent(&address, clock.now()) {
+    if let Some(refusal) = inner.refusals.recent(&address, &**clock) {
         return Err(refusal);
     }
     let counters = &inner.counters;
     let computed = match passed_input(&stages, &inputs) {
         Some(value) => {
             let value = value.clone();
-            remember(&inner, address, &value, Cost::default()).await.map(|()| (value, Duration::ZERO))
+            let remembered = async {
+                for derivation in [address].into_iter().chain(call) {
+                    remember(&inner, derivation, &value, Cost::default()).await?;
+                }
+                Ok(())
+            };
+            remembered.await.map(|()| (value, Duration::ZERO))
         }
-        None => compute(&inner, stages, purpose, inputs).await,
+        None => compute(&inner, stages, purpose, inputs, call).await,
     };
     match computed {
         Ok((value, spent)) => {
-            if let Some(on_values) = on_values {
-                remember(&inner, on_values, &value, cost_of(spent)).await?;
-            }
             inner.count(&counters.computed, count);
             let (StoredValue { output, size, .. }, micros) = (&value, spent.as_micros() as u64);
             inner.events.tell(|| Event::Computed { address, output: *output, size: *size, micros });
@@ -176,13 +213,33 @@ fn passed_input<'a>(stages: &Stages, inputs: &'a [StoredValue]) -> Option<&'a St
     }
 }
 
-/// The remembered value of a recipe, protected from collection, and its cost; `None` if it must be computed.
-async fn recalled(inner: &Inner, address: &Address) -> Result<Option<(StoredValue, Cost)>, Error> {
+/// The remembered value of a recipe or a call, and its memo; `None` if it must be computed. A value in memory needs no
+/// protection from collection.
+async fn recalled(inner: &Inner, address: &Address) -> Result<Option<(StoredValue, Memo)>, Error> {
     let Some(memo) = inner.store.recall(address).await? else { return Ok(None) };
-    let cost = memo.cost;
+    if memo.size <= SMALL as u64
+        && let Some(bytes) = inner.store.get_now(&memo.output)
+    {
+        let body = ValueBody::Bytes(bytes);
+        return Ok(Some((StoredValue { output: memo.output, size: memo.size, body, lease: None }, memo)));
+    }
     let mut lease = inner.store.lease();
-    let found = closure::remembered(inner, memo, &mut lease).await?;
-    Ok(found.map(|(output, size)| (StoredValue::stored(output, size, Some(Arc::new(lease))), cost)))
+    let found = closure::remembered(inner, &memo, &mut lease).await?;
+    Ok(found.map(|(output, size)| (StoredValue::stored(output, size, Some(Arc::new(lease))), memo)))
+}
+
+/// Whether a stage was invalidated at this time or later, and not computed since. [`Executor::invalidate`] finds the
+/// call of a recipe only while the values of its inputs are remembered.
+///
+/// [`Executor::invalidate`]: crate::executor::Executor::invalidate
+async fn are_invalidated_since(inner: &Inner, stages: &Stages, time: Time) -> Result<bool, Error> {
+    for stage in stages {
+        let gone = inner.store.status(&stage.address).await?.gone;
+        if gone.is_some_and(|gone| gone.why == RemovalReason::Invalidated && gone.at >= time) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Remembers the value of another recipe. The memo of a value in memory is written in the background.
@@ -191,12 +248,8 @@ async fn remember(inner: &Inner, derivation: Address, value: &StoredValue, cost:
     let is_small = value.size <= SMALL as u64;
     let in_memory = || inner.store.get_now(&value.output).filter(|_| is_small);
     match value.bytes().cloned().or_else(in_memory) {
-        Some(bytes) => inner.store.derived(memo, bytes).await?,
+        Some(bytes) => inner.store.derived(memo, None, bytes).await?,
         None => inner.store.remember(memo, Class::Derivable).await?,
     };
     Ok(())
-}
-
-pub(crate) fn cost_of(spent: Duration) -> Cost {
-    Cost { cpu: spent, ..Cost::default() }
 }

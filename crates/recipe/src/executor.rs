@@ -15,6 +15,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use tokio::sync::Semaphore;
 
+use crate::closure;
 use crate::deriva::deriva_address;
 use crate::error::Error;
 use crate::events::{Event, Events, Listener};
@@ -22,8 +23,7 @@ use crate::memory::CallMemory;
 use crate::pace::Pace;
 use crate::recipe::{CONTEXT, FunctionId, MalformedRecipe, Params, Recipe};
 use crate::refusals::Refusals;
-use crate::registry::{Functions, check_known};
-
+use crate::registry::{Functions, check};
 use crate::status::{Counters, Status};
 use crate::value::ComputedValue;
 
@@ -42,6 +42,9 @@ pub struct Config {
     pub value_bytes: usize,
     /// The maximum number of recipes that one get may compute. Default 4 million; each takes about 200 bytes.
     pub recipes_most: usize,
+    /// Memory for the recipes that all gets together compute, with their parameters, in bytes. A get that finds no room
+    /// for more than a megabyte fails. Default 1 GiB.
+    pub recipe_bytes: u64,
     /// The number of times a get starts over because the same value was removed again. Default 3.
     pub rounds: u32,
     /// The maximum number of functions of one get that run or wait for a thread. Default 256.
@@ -58,6 +61,7 @@ impl Default for Config {
             kept_bytes: 64 << 20,
             value_bytes: 64 << 20,
             recipes_most: 4_000_000,
+            recipe_bytes: 1 << 30,
             rounds: 3,
             in_flight: 256,
             fuse_from: 1 << 20,
@@ -79,6 +83,8 @@ pub(crate) struct Inner {
     pub flights: Flights<Address, Result<ComputedValue, Error>>,
     /// Memory for running calls.
     pub memory: CallMemory,
+    /// Memory for the recipes of running gets, in the units of [`closure::units`].
+    pub closures: Arc<Semaphore>,
     /// Recipes that failed for lack of resources.
     pub refusals: Refusals,
     /// Memory for values that are returned from memory. It has its own budget, because a slow reader holds it for long.
@@ -93,8 +99,8 @@ pub const SHORT_ADDRESS_LEAST: usize = 6;
 /// The maximum number of addresses listed in an error.
 pub(crate) const MATCHES_MOST: usize = 10;
 
-/// Whether a text looks like the beginning of an address.
-pub(crate) fn is_short_address(text: &str) -> bool {
+/// Whether a text looks like the beginning of an address. As a name, it takes precedence over one.
+pub fn is_short_address(text: &str) -> bool {
     (SHORT_ADDRESS_LEAST..64).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
@@ -144,9 +150,21 @@ impl Executor {
     pub fn new(store: Store, functions: Functions, engine: Engine, config: Config) -> Executor {
         let memory = CallMemory::new(config.memory_bytes);
         let kept = Arc::new(Semaphore::new(config.kept_bytes as usize));
+        let closures = closure::units(config.recipe_bytes);
         let (flights, events, counters, refusals) = Default::default();
-        let inner =
-            Inner { store, functions, engine, config, flights, memory, refusals, kept, events, counters };
+        let inner = Inner {
+            store,
+            functions,
+            engine,
+            config,
+            flights,
+            memory,
+            closures,
+            refusals,
+            kept,
+            events,
+            counters,
+        };
         Executor { inner: Arc::new(inner) }
     }
 
@@ -213,19 +231,21 @@ impl Executor {
     }
 
     /// Imports an archive durably. If the import fails half-way, the records before the failure stay. `terms.alias_of`
-    /// is ignored, because Deriva's addresses are checked here.
+    /// and `terms.skip_name` are ignored: Deriva's addresses are checked here, and a name that looks like the beginning
+    /// of an address, which it would take precedence over, is skipped.
     pub async fn import(
         &self,
         from: impl Read + Send + 'static,
         terms: Import,
     ) -> Result<ImportReport, Error> {
-        let terms = Import { alias_of: Some(deriva_address), ..terms };
+        let terms = Import { alias_of: Some(deriva_address), skip_name: Some(is_short_address), ..terms };
         Ok(self.inner.store.import(from, terms).await?)
     }
 
-    /// Stores a recipe, durably when this returns. Its inputs may be added later.
+    /// Stores a recipe, durably when this returns. Its inputs may be added later, but their number is checked, and
+    /// so are the parameters.
     pub async fn add(&self, recipe: &Recipe, unknown: UnknownFunction) -> Result<AddedRecipe, Error> {
-        self.check_function(&recipe.function, &recipe.params, unknown)?;
+        self.check(&recipe.function, recipe.inputs.len(), &recipe.params, unknown)?;
         let described = NewDerivation::from(recipe.encode()?);
         let mut added = self.keep(&[described], &[&recipe.inputs]).await?;
         Ok(added.pop().expect("one answer for one recipe"))
@@ -253,7 +273,7 @@ impl Executor {
         let mut pace = Pace::default();
         for (place, draft) in drafts.iter().enumerate() {
             pace.step().await;
-            self.check_function(&draft.function, &draft.params, unknown)?;
+            self.check(&draft.function, draft.inputs.len(), &draft.params, unknown)?;
             let resolve = |input: &DraftInput| match *input {
                 DraftInput::Address(address) => Ok(address),
                 DraftInput::Earlier(earlier) => encoded.addresses.get(earlier).copied().ok_or_else(|| {
@@ -320,14 +340,17 @@ impl Executor {
         self.inner.events.listen()
     }
 
-    fn check_function(
+    /// Checks a call against the signature of its function. What a function itself has against a parameter, such as a
+    /// pattern that cannot be compiled, is found by [`check_call`](crate::check_call) and by a get.
+    fn check(
         &self,
         function: &FunctionId,
+        inputs: usize,
         params: &Params,
         unknown: UnknownFunction,
     ) -> Result<(), Error> {
         match self.inner.functions.get(function) {
-            Some(known) => check_known(known.signature(), params)
+            Some(known) => check(known.signature(), inputs, params)
                 .map_err(|fault| MalformedRecipe(format!("`{function}`: {fault}")).into()),
             None if unknown == UnknownFunction::Refuse => Err(self.inner.no_such_function(function)),
             None => Ok(()),

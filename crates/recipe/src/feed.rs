@@ -1,4 +1,4 @@
-//! Reads one input of a call from the store.
+//! One input of a call: read from the store, or produced by another stage.
 
 use anabranch_content::{Address, Error as StoreError, Reader};
 use bytes::Bytes;
@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::error::Error;
 use crate::executor::Inner;
+use crate::registry::NO_ADDRESS;
 use crate::sink::SMALL;
 use crate::value::StoredValue;
 
@@ -33,10 +34,20 @@ impl Feed {
     pub(crate) fn of_chunks(chunks: &[Bytes]) -> Feed {
         let size = chunks.iter().map(|chunk| chunk.len() as u64).sum();
         // The address is a placeholder. It is only needed for reading, and nothing is left to read.
-        let mut feed = Feed::of(StoredValue::stored(Address::of(b""), size, None));
+        let mut feed = Feed::of(StoredValue::stored(NO_ADDRESS, size, None));
         feed.is_done = true;
         chunks.iter().for_each(|chunk| feed.push(chunk.clone()));
         feed
+    }
+
+    /// An input that another stage of the same call produces.
+    pub(crate) fn piped() -> Feed {
+        Feed::of(StoredValue::stored(NO_ADDRESS, u64::MAX, None))
+    }
+
+    /// Notes that all of its bytes are there.
+    pub(crate) fn end(&mut self) {
+        self.is_done = true;
     }
 
     /// The same input, from its beginning.
@@ -59,7 +70,7 @@ impl Feed {
         self.ready_bytes
     }
 
-    /// Whether all of its bytes have been read from the store.
+    /// Whether no more bytes will be added.
     pub(crate) fn is_done(&self) -> bool {
         self.is_done
     }
@@ -74,7 +85,8 @@ impl Feed {
         !self.is_done && self.value.size <= SMALL as u64
     }
 
-    fn push(&mut self, bytes: Bytes) {
+    /// Adds the next bytes.
+    pub(crate) fn push(&mut self, bytes: Bytes) {
         self.ready_bytes += bytes.len();
         if !bytes.is_empty() {
             self.ready.push(bytes);

@@ -177,7 +177,8 @@ impl<'a> Call<'a> {
         sizes: &'a [u64],
         budget: &'a Arc<CallBudget>,
     ) -> Call<'a> {
-        Call { arguments: Arguments::new(&signature.params, params), inputs: &[], sizes, budget }
+        let arguments = Arguments::new(&signature.params, params).within(budget);
+        Call { arguments, inputs: &[], sizes, budget }
     }
 
     /// The same call, with the addresses of its inputs.

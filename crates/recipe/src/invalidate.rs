@@ -1,12 +1,16 @@
 //! Forgets the values of recipes.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use anabranch_content::{Address, DryRun};
+use anabranch_content::{Address, BuildAddress, DryRun};
 
 use crate::error::Error;
 use crate::events::Event;
+use crate::execute::ROW_MOST;
 use crate::executor::Executor;
+use crate::recipe::Recipe;
+use crate::signature::Holds;
 
 /// The values to forget.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +56,31 @@ pub struct InvalidationReport {
 /// The number of dependents read at a time.
 const PAGE: usize = 1024;
 
+/// The maximum number of recipes remembered as [`Links`]. A chain needs as many as can be fused.
+const LINKS_MOST: usize = 4096;
+
+/// A recipe of a chain that may have been fused.
+struct Link {
+    /// The recipe with its inputs replaced by their values, as far as they are remembered.
+    on_values: Recipe,
+    /// The size of its inputs in bytes.
+    total: u64,
+    streams: bool,
+    /// Its only input, if it streams.
+    before: Option<Address>,
+}
+
+/// The recipes looked at last.
+type Links = HashMap<Address, Arc<Link>, BuildAddress>;
+
+/// The result of the search of an invalidation.
+#[derive(Default)]
+struct FoundCalls {
+    /// The addresses whose memos are to be forgotten.
+    doomed: Vec<Address>,
+    links: Links,
+}
+
 impl Executor {
     /// Forgets the value of a recipe and, depending on `reach`, the values derived from it.
     pub async fn invalidate(
@@ -80,11 +109,11 @@ impl Executor {
         let mut level = addresses;
         // Everything is found before anything is forgotten, because the calls of recipes are found by the values of
         // their inputs.
-        let mut doomed = Vec::new();
+        let mut found = FoundCalls::default();
         while !level.is_empty() {
             let skip = result.depth == 0 && terms.reach == Reach::DependentsAlone;
             if !skip {
-                self.find_memos(&level, terms, &seen, &mut result, &mut doomed).await?;
+                self.find_memos(&level, terms, &seen, &mut result, &mut found).await?;
             }
             let mut next = Vec::new();
             if terms.reach != Reach::Alone {
@@ -104,25 +133,66 @@ impl Executor {
             level = next;
         }
         if terms.dry_run == DryRun::No {
-            for part in doomed.chunks(PAGE) {
+            for part in found.doomed.chunks(PAGE) {
                 self.inner.store.invalidate(part).await?;
             }
         }
         Ok(result)
     }
 
-    /// The address of a recipe with its inputs replaced by their values. Its value is also remembered under this
-    /// address.
-    async fn on_values(&self, address: &Address) -> Result<Option<Address>, Error> {
-        let store = &self.inner.store;
-        let Some(mut recipe) = self.resolve(address).await? else { return Ok(None) };
-        for input in &mut recipe.inputs {
-            let derivation = store.alias(input).await?.unwrap_or(*input);
-            if let Some(memo) = store.recall(&derivation).await? {
-                *input = memo.output;
+    /// The addresses of a recipe with its inputs replaced by their values, or by the call that it may have been fused
+    /// with. Its value may also be remembered under them. If the value of an input is not remembered, an address is
+    /// missing, and that call stays remembered; a get then finds that the recipe was invalidated after the call.
+    async fn calls_of(&self, address: &Address, links: &mut Links) -> Result<Vec<Address>, Error> {
+        let (mut calls, mut later, mut at) = (Vec::new(), Vec::<Arc<Link>>::new(), *address);
+        while let Some(link) = self.link(&at, links).await? {
+            if !later.is_empty() && !link.streams {
+                break;
             }
+            if later.is_empty() || link.total >= self.inner.config.fuse_from {
+                let mut call = link.on_values.address()?;
+                for stage in later.iter().rev() {
+                    call = Recipe { inputs: vec![call], ..stage.on_values.clone() }.address()?;
+                }
+                calls.push(call);
+            }
+            match link.before {
+                Some(before) if later.len() + 1 < ROW_MOST => at = before,
+                _ => break,
+            }
+            later.push(link);
         }
-        Ok(Some(recipe.address()?).filter(|on_values| on_values != address))
+        calls.retain(|call| call != address);
+        Ok(calls)
+    }
+
+    async fn link(&self, address: &Address, links: &mut Links) -> Result<Option<Arc<Link>>, Error> {
+        if let Some(link) = links.get(address) {
+            return Ok(Some(Arc::clone(link)));
+        }
+        let store = &self.inner.store;
+        let Some(mut on_values) = self.resolve(address).await? else { return Ok(None) };
+        let (mut total, mut before) = (0, None);
+        for input in &mut on_values.inputs {
+            let derivation = store.alias(input).await?.unwrap_or(*input);
+            before = Some(derivation);
+            total += match store.recall(&derivation).await? {
+                Some(memo) => {
+                    *input = memo.output;
+                    memo.size
+                }
+                None => store.size(input).await?.unwrap_or(0),
+            };
+        }
+        let function = self.inner.functions.get(&on_values.function);
+        let streams = function.is_some_and(|function| function.signature().holds == Holds::Chunks);
+        let before = before.filter(|_| streams && on_values.inputs.len() == 1);
+        let link = Arc::new(Link { on_values, total, streams, before });
+        if links.len() >= LINKS_MOST {
+            links.clear();
+        }
+        links.insert(*address, Arc::clone(&link));
+        Ok(Some(link))
     }
 
     async fn dependents_of(
@@ -149,20 +219,23 @@ impl Executor {
         terms: &Invalidate,
         seen: &HashSet<Address>,
         result: &mut InvalidationReport,
-        doomed: &mut Vec<Address>,
+        found: &mut FoundCalls,
     ) -> Result<(), Error> {
         let store = &self.inner.store;
+        let FoundCalls { doomed, links } = found;
         for part in level.chunks(PAGE) {
             let mut memos: Vec<_> = store.recall_many(part).await?.into_iter().flatten().collect();
             if result.depth == 0 {
                 result.was_remembered = !memos.is_empty();
             }
-            for place in 0..memos.len() {
-                let Some(on_values) = self.on_values(&memos[place].derivation).await? else { continue };
-                doomed.push(on_values);
-                // This address may also be a recipe in its own right, whose value is then forgotten too.
-                if !seen.contains(&on_values) && store.derivation(&on_values).await?.is_some() {
-                    memos.extend(store.recall(&on_values).await?);
+            for address in part {
+                // A call may be remembered although its recipe is not.
+                for call in self.calls_of(address, links).await? {
+                    doomed.push(call);
+                    // This address may also be a recipe in its own right, whose value is then forgotten too.
+                    if !seen.contains(&call) && store.derivation(&call).await?.is_some() {
+                        memos.extend(store.recall(&call).await?);
+                    }
                 }
             }
             result.looked_at += part.len() as u64;

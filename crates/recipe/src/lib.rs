@@ -3,7 +3,9 @@
 //!
 //! An [`Executor`] keeps blobs and [`Recipe`]s in a store and computes requested values. It finds everything that a
 //! recipe reads, down to values that exist, and runs the rest as one graph. Concurrent requests for the same value
-//! share one computation. Use the built-in [`Functions`] or add your own: a [`Function`] consumes and produces chunks.
+//! share one computation. Streaming functions in a row are fused if their input is large ([`Config::fuse_from`]): the
+//! values between them are not kept, so a later request for one of these runs its functions a second time. Use the
+//! built-in [`Functions`] or add your own: a [`Function`] consumes and produces chunks.
 //!
 //! ```
 //! use anabranch_recipe::{Arity, Executor, FunctionId, Functions, Get, Recipe, Source, UnknownFunction};
@@ -32,7 +34,7 @@
 //! # Ok::<(), anabranch_recipe::Error>(())
 //! ```
 //!
-//! A custom function declares its parameters as data. They are checked before it is called, and read by name:
+//! A custom function declares its parameters as data. They are checked when a recipe is added, and read by name:
 //!
 //! ```
 //! use anabranch_recipe::{
@@ -53,8 +55,7 @@
 //! let quoted = Recipe::new(FunctionId::new("quote", "1"), vec![text]);
 //! let address = blocking.add(&quoted.clone().with("depth", 2), UnknownFunction::Refuse)?.address;
 //! assert_eq!(blocking.get(&address, &Get::default())?, "''sea''");
-//! let address = blocking.add(&quoted.with("depth", 10), UnknownFunction::Refuse)?.address;
-//! let refused = blocking.get(&address, &Get::default()).unwrap_err();
+//! let refused = blocking.add(&quoted.with("depth", 10), UnknownFunction::Refuse).unwrap_err();
 //! assert!(refused.to_string().contains("parameter `depth`: 10 is not a whole number, 1 to 9"), "{refused}");
 //! # Ok::<(), anabranch_recipe::Error>(())
 //! ```
@@ -88,7 +89,7 @@ mod run;
 mod execute;
 mod compute;
 mod drive;
-mod chain;
+mod running_stage;
 mod feed;
 mod sink;
 mod get;
@@ -107,8 +108,10 @@ pub use deriva::{Deriva, DerivaRecipe};
 pub use drive::{call, call_within};
 pub use error::Error;
 pub use events::{Event, Listener, Notice};
-pub use executor::{AddedRecipe, Config, Draft, DraftInput, Executor, SHORT_ADDRESS_LEAST, UnknownFunction};
-pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, FilesOutside, RecipeFile};
+pub use executor::{
+    AddedRecipe, Config, Draft, DraftInput, Executor, SHORT_ADDRESS_LEAST, UnknownFunction, is_short_address,
+};
+pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, FilesOutside, NamedPath, RecipeFile};
 pub use folder::{Folder, FolderEntry};
 pub use function::{Call, Chunks, Fault, Function, Kernel, Open, Out};
 pub use get::{FetchedValue, Get, Source};

@@ -19,8 +19,9 @@ pub(crate) struct CallMemory {
 /// One part in this many of the memory is reserved for small calls.
 const SMALL_PART: u32 = 4;
 
-/// A small call takes at most one part in this many of the memory.
-const SMALL_GRANT: u32 = 64;
+/// A small call takes at most one part in this many of the memory. With the default settings this is 8 MiB, more than a
+/// streaming call takes for an input of any size.
+const SMALL_GRANT: u32 = 32;
 
 impl CallMemory {
     pub(crate) fn new(bytes: u32) -> CallMemory {

@@ -13,6 +13,30 @@ pub const CONTEXT: Context<'static> = Context("anabranch 2026-11 recipe");
 /// that a recipe reads.
 pub type Params = BTreeMap<String, Value>;
 
+/// The approximate memory of a map in bytes: its first node, and each entry.
+const MAP: u64 = 800;
+const ENTRY: u64 = 160;
+
+/// The approximate memory of parameters in bytes.
+pub(crate) fn memory_of(params: &Params) -> u64 {
+    let nodes = if params.is_empty() { 0 } else { MAP + params.len() as u64 * ENTRY };
+    nodes + params.iter().map(|(name, value)| name.len() as u64 + memory_behind(value)).sum::<u64>()
+}
+
+/// The memory that a value points to.
+fn memory_behind(value: &Value) -> u64 {
+    match value {
+        Value::Text(text) => text.capacity() as u64,
+        Value::Bytes(bytes) => bytes.len() as u64,
+        Value::List(values) => {
+            let elements = (values.capacity() * size_of::<Value>()) as u64;
+            elements + values.iter().map(memory_behind).sum::<u64>()
+        }
+        Value::Map(entries) => memory_of(entries),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Address(_) => 0,
+    }
+}
+
 /// A function's name and version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId {
@@ -133,6 +157,15 @@ pub(crate) fn encode<'a>(
 ) -> Result<Vec<u8>, MalformedRecipe> {
     function.check()?;
     params.iter().try_for_each(|(name, value)| check_param(name, value))?;
+    encode_checked(function, inputs, params)
+}
+
+/// The same, for a function and parameters that come from a recipe.
+pub(crate) fn encode_checked<'a>(
+    function: &FunctionId,
+    inputs: impl ExactSizeIterator<Item = &'a Address>,
+    params: &Params,
+) -> Result<Vec<u8>, MalformedRecipe> {
     let texts = function.name.len() + function.version.len();
     let mut out = Vec::with_capacity(FRONT.len() + texts + 36 + inputs.len() * ADDRESS_LEN);
     out.extend_from_slice(FRONT);

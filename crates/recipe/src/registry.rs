@@ -70,7 +70,8 @@ impl Functions {
     }
 
     /// Adds a function of whole inputs with this signature. Parameters are checked before the body is called. Omitted
-    /// parameters have their default values.
+    /// parameters have their default values. A body that runs long calls [`Arguments::check_budget`] now and then, so
+    /// that it stops when no caller waits for it any more or its time is over.
     ///
     /// ```
     /// # use anabranch_recipe::{Functions, FunctionId, ParamKind, Signature};
@@ -88,7 +89,9 @@ impl Functions {
         let (body, declared) = (Arc::new(body), Arc::new(signature.params.clone()));
         self.add(whole(signature, move |call| {
             let (body, declared, given) = (Arc::clone(&body), Arc::clone(&declared), call.given().clone());
-            Ok(Box::new(move |inputs, _| body(&inputs, &Arguments::new(&declared, &given))))
+            Ok(Box::new(move |inputs, budget| {
+                body(&inputs, &Arguments::new(&declared, &given).within(budget))
+            }))
         }))
     }
 
@@ -108,6 +111,9 @@ impl Functions {
         self.by_id.values()
     }
 }
+
+/// A placeholder for an address that is not used.
+pub(crate) const NO_ADDRESS: Address = Address::from_bytes([0; 32]);
 
 /// Joins chunks. A single chunk is not copied.
 pub(crate) fn join(mut chunks: Chunks) -> Bytes {
@@ -154,7 +160,7 @@ pub(crate) fn check_known(signature: &Signature, params: &Params) -> Result<(), 
 pub fn check_call(function: &dyn Function, inputs: usize, params: &Params) -> Result<(), Fault> {
     check(function.signature(), inputs, params)?;
     // The sizes of the inputs are not known yet, as in a fused run.
-    let (sizes, addresses) = (vec![u64::MAX; inputs], vec![Address::of(b""); inputs]);
+    let (sizes, addresses) = (vec![u64::MAX; inputs], vec![NO_ADDRESS; inputs]);
     let budget = CallBudget::unlimited();
     let call = Call::new(function.signature(), params, &sizes, &budget).of(&addresses);
     match function.begin(&call) {

@@ -160,7 +160,7 @@ impl Workload for Work<'_> {
         let passed_on = self.passed_on(node);
         if let Some(trace) = &mut self.trace {
             trace.started(node);
-            if passed_on.is_some() {
+            if passed_on.as_ref().is_some_and(|value| value.computed.how == Origin::Ran) {
                 trace.fused(node);
             }
         }
@@ -176,7 +176,8 @@ impl Workload for Work<'_> {
         }
         let inputs = self.inputs_of(node);
         let total: u64 = inputs.iter().map(|given| given.size).sum();
-        if total >= self.inner.config.fuse_from {
+        // A function that returns its input has nothing to do, since its input is stored.
+        if total >= self.inner.config.fuse_from && !stage.function.signature().passes_input {
             let row = self.row_from(node);
             if row.len() > 1 {
                 let stages = row.iter().map(|node| self.stage(*node)).collect();

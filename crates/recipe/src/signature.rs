@@ -40,7 +40,8 @@ pub struct Signature {
 pub enum BeginCost {
     /// A few microseconds. A call may begin in place.
     Trifling,
-    /// It compiles a pattern or a template, or builds tables. A call begins on the pool.
+    /// It compiles a pattern or a template, or builds tables, and the time of a call does not follow from the length of
+    /// its input. All of the call runs on the pool.
     Compiles,
 }
 
@@ -54,14 +55,21 @@ pub struct MemoryNeed {
     pub per_input: u64,
     /// Bytes per byte of input.
     pub per_input_byte: u64,
+    /// Bytes per byte of parameters: the parameters themselves, copies of them, and output that they are part of.
+    pub per_param_byte: u64,
     /// The usual number of claimed bytes per byte of input. A call that claims no more runs only once.
     pub claims_per_input_byte: u64,
 }
 
 impl MemoryNeed {
     /// The need of a function that holds a few chunks.
-    pub const STREAMING: MemoryNeed =
-        MemoryNeed { base: 64 << 10, per_input: 0, per_input_byte: 0, claims_per_input_byte: 0 };
+    pub const STREAMING: MemoryNeed = MemoryNeed {
+        base: 64 << 10,
+        per_input: 0,
+        per_input_byte: 0,
+        per_param_byte: 4,
+        claims_per_input_byte: 0,
+    };
 
     /// The need of a function that holds its inputs, and an output that is at most as long.
     pub const WHOLE: MemoryNeed = MemoryNeed { per_input_byte: 2, ..MemoryNeed::STREAMING };

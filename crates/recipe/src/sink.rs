@@ -49,8 +49,10 @@ impl Sink {
                 }
                 // Only the value requested by a caller is kept in memory.
                 let room = match purpose {
-                    Purpose::Caller => Arc::clone(&inner.kept).try_acquire_many_owned(KEPT_MOST as u32).ok(),
-                    Purpose::Recipe => None,
+                    Purpose::Caller if len <= KEPT_MOST => {
+                        Arc::clone(&inner.kept).try_acquire_many_owned(KEPT_MOST as u32).ok()
+                    }
+                    Purpose::Caller | Purpose::Recipe => None,
                 };
                 let kept = room.map(|room| ValueChunks { chunks: chunks.into_vec(), room });
                 Ok(Sink::Large(Box::new(writer), kept, len))
@@ -67,21 +69,22 @@ impl Sink {
         }
     }
 
-    /// Stores the whole output, and the memo of the derivation. A small output is written in the background.
+    /// Stores the whole output, the memo of the derivation, and the memo of the call if it has another address. A small
+    /// output is written in the background.
     pub(crate) async fn keep(
         self,
         inner: &Inner,
-        derivation: Address,
+        (derivation, call): (Address, Option<Address>),
         spent: Duration,
     ) -> Result<StoredValue, Error> {
         let store = &inner.store;
         let cost = Cost { cpu: spent, ..Cost::default() };
-        let remembered = |output, size| NewMemo { derivation, output, size, cost, inputs: &[] };
+        let memo = |derivation, output, size| NewMemo { derivation, output, size, cost, inputs: &[] };
         match self {
             Sink::Small(chunks, len) => {
                 let bytes = registry::join(chunks);
                 let (output, size) = (Address::of(&bytes), len as u64);
-                store.derived(remembered(output, size), bytes.clone()).await?;
+                store.derived(memo(derivation, output, size), call, bytes.clone()).await?;
                 Ok(StoredValue { output, size, body: ValueBody::Bytes(bytes), lease: None })
             }
             Sink::Large(writer, mut kept, len) => {
@@ -95,7 +98,9 @@ impl Sink {
                 if !lease.hold(put.address).await? || store.size(&put.address).await?.is_none() {
                     return Err(StoreError::Missing { address: put.address }.into());
                 }
-                store.remember(remembered(put.address, put.len), Class::Derivable).await?;
+                for derivation in [derivation].into_iter().chain(call) {
+                    store.remember(memo(derivation, put.address, put.len), Class::Derivable).await?;
+                }
                 let body = kept.map_or(ValueBody::Stored, |kept| ValueBody::Chunks(Arc::new(kept)));
                 Ok(StoredValue { output: put.address, size: put.len, body, lease: Some(Arc::new(lease)) })
             }

@@ -12,6 +12,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
 
+use crate::connections::Call;
 use crate::proto::recipes as proto;
 
 /// The memory limit of one decoded message, without the bytes that it shares with the encoded one.
@@ -82,7 +83,22 @@ fn read<U: Message + Default + 'static>(message: Bytes) -> Result<U, Status> {
             format!("the message has more values than fit into {most} of memory; send it in several calls");
         return Err(Status::new(Code::OutOfRange, message));
     }
-    U::decode(message).map_err(|error| Status::internal(error.to_string()))
+    charge(DECODED_MOST - left)?;
+    U::decode(message)
+        .map_err(|error| Status::invalid_argument(format!("the message cannot be read: {error}")))
+}
+
+/// Messages that take less are not charged, because the many small calls should not pay for it.
+const CHARGED: usize = 64 << 10;
+
+/// Charges a decoded message to the byte budget of unfinished requests, until the call is answered.
+fn charge(bytes: usize) -> Result<(), Status> {
+    match Call::current() {
+        Some(call) if bytes > CHARGED && !call.try_charge(bytes) => Err(Status::resource_exhausted(
+            "unfinished requests have taken all of their memory, or this client has taken half of it; try again later",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The memory that the fields of a message take.
@@ -147,17 +163,21 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
+    use anabranch_recipe::{Executor, Functions};
     use prost::DecodeError;
     use prost::encoding::{DecodeContext, encode_varint, skip_field};
     use proto::value::Kind;
     use tokio::task::JoinSet;
 
     use super::*;
+    use crate::access::Peer;
     use crate::allocated::peak_of;
+    use crate::connections::Activity;
+    use crate::{Service, Settings};
 
     /// An encoded field with bytes.
     fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
@@ -175,6 +195,26 @@ mod tests {
     }
 
     const MESSAGE: usize = 16 << 20;
+
+    /// A decoded message counts until its call is answered.
+    #[tokio::test]
+    async fn decoded_messages_share_the_budget() {
+        let settings = Settings { unfinished_most: 1 << 20, ..Settings::default() };
+        let service = Service::new(Executor::in_memory(Functions::builtin()).unwrap(), settings);
+        let (clock, traffic) = (Arc::clone(&service.shared.clock), Arc::clone(&service.shared.traffic));
+        let activity = Arc::new(Activity::new(clock, traffic, Peer::Unknown));
+        let message = Bytes::from(field(1, &field(2, b"").repeat(2_000)));
+        let decode = async |call: &Arc<Call>| {
+            let message = message.clone();
+            call.scope(async { read::<proto::AddRequest>(message).map(drop) }).await
+        };
+        let [first, second] = [activity.begin(), activity.begin()];
+        decode(&first).await.unwrap();
+        assert!(service.load().unfinished_bytes > 2_000 * 100, "{:?}", service.load());
+        assert_eq!(decode(&second).await.unwrap_err().code(), Code::ResourceExhausted);
+        first.release();
+        decode(&second).await.unwrap();
+    }
 
     #[test]
     fn a_hostile_message_is_refused_before_it_is_decoded() {
@@ -314,7 +354,7 @@ mod tests {
         for broken in [&b"\xff"[..], b"\x0a\x05a", b"\x0b", &[0x0a, 0x80, 0x80]] {
             assert_eq!(
                 read::<proto::AddRequest>(Bytes::copy_from_slice(broken)).unwrap_err().code(),
-                Code::Internal
+                Code::InvalidArgument
             );
         }
     }

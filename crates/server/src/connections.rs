@@ -1,26 +1,37 @@
 //! Connections and their calls: which connections are idle, and which one is closed to make room for another.
+//!
+//! Each client has a share of the connections and of the bytes that requests and responses take, so that a client with
+//! many slow calls leaves room for the others.
 
 use std::collections::HashMap;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
-use axum::body::Body as AnyBody;
-use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 use crate::access::Peer;
-use crate::budget::Share;
+use crate::budget::{ByteBudget, Share, Taker};
 
-/// The numbers of open connections and calls of a server.
-#[derive(Debug, Default)]
+/// The numbers of open connections and calls of a server, and the limits that they share.
 pub(crate) struct Traffic {
     pub(crate) connections: AtomicUsize,
     pub(crate) calls: AtomicUsize,
+    /// The bytes of requests that are not answered.
+    pub(crate) unfinished: ByteBudget,
+    /// The bytes of responses that are not read.
+    pub(crate) unread: ByteBudget,
+    /// The time for which a response waits for its client to read.
+    pub(crate) stall_timeout: Duration,
+}
+
+impl Traffic {
+    pub(crate) fn new(unfinished: ByteBudget, unread: ByteBudget, stall_timeout: Duration) -> Traffic {
+        let (connections, calls) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Traffic { connections, calls, unfinished, unread, stall_timeout }
+    }
 }
 
 /// The calls of one connection.
@@ -35,6 +46,8 @@ struct ActivityState {
     calls: usize,
     /// Calls that wait for the client to send or to read.
     waiting: usize,
+    /// The responses that wait for the client to read, by the address of their call, and the start of each wait.
+    unread: Vec<(usize, Instant)>,
     /// The time at which the client last sent or read something.
     last: Instant,
 }
@@ -42,7 +55,7 @@ struct ActivityState {
 impl Activity {
     pub(crate) fn new(clock: Arc<dyn Clock>, traffic: Arc<Traffic>, peer: Peer) -> Activity {
         traffic.connections.fetch_add(1, Ordering::Relaxed);
-        let state = Mutex::new(ActivityState { calls: 0, waiting: 0, last: clock.now() });
+        let state = Mutex::new(ActivityState { calls: 0, waiting: 0, unread: Vec::new(), last: clock.now() });
         Activity { clock, traffic, peer, state }
     }
 
@@ -63,9 +76,14 @@ impl Activity {
         state.last = self.clock.now();
         Arc::new(Call {
             activity: Arc::clone(self),
-            waiting: AtomicBool::new(false),
+            client: OnceLock::new(),
+            waiting: AtomicU8::new(Wait::Nothing as u8),
             share: Mutex::default(),
         })
+    }
+
+    pub(crate) fn has_calls(&self) -> bool {
+        self.lock().calls > 0
     }
 
     /// The time at which the client last sent or read something; `None` while the server works for it.
@@ -74,19 +92,25 @@ impl Activity {
         (state.calls == state.waiting).then_some(state.last)
     }
 
-    /// Waits until the connection has had no call for `timeout`.
+    /// Waits until the connection has had no call for `timeout`, or until a response has waited for its client for the
+    /// stall timeout.
     pub(crate) async fn unused(&self, timeout: Duration) {
+        let stall = self.traffic.stall_timeout;
         loop {
-            let (calls, last) = {
-                let state = self.lock();
-                (state.calls, state.last)
-            };
             let now = self.clock.now();
-            let since = if calls == 0 { last } else { now };
-            if calls == 0 && now.saturating_duration_since(since) >= timeout {
+            let due = {
+                let state = self.lock();
+                let idle = (state.calls == 0).then(|| state.last + timeout);
+                // The reader of a socket is a program of the same user, such as a pager.
+                let unread = state.unread.iter().filter(|_| self.peer != Peer::Socket);
+                idle.into_iter().chain(unread.map(|(_, since)| *since + stall)).min()
+            };
+            if due.is_some_and(|due| due <= now) {
                 return;
             }
-            self.clock.sleep_until(since + timeout).await;
+            // A response may begin to wait at any time.
+            let next = now + timeout.min(stall);
+            self.clock.sleep_until(due.map_or(next, |due| due.min(next))).await;
         }
     }
 }
@@ -100,22 +124,83 @@ impl Drop for Activity {
 /// One call, from its headers until its response is sent or cancelled.
 pub(crate) struct Call {
     activity: Arc<Activity>,
-    waiting: AtomicBool,
+    /// The client by name, once it is known.
+    client: OnceLock<Arc<str>>,
+    waiting: AtomicU8,
     share: Mutex<Option<Share>>,
 }
 
+/// The action of a client that a call waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Wait {
+    /// None: the server works.
+    Nothing,
+    /// The client sends more of the request, or reads an event.
+    Client,
+    /// The client reads a response that is not a subscription.
+    Reader,
+}
+
+tokio::task_local! {
+    static CURRENT: Arc<Call>;
+}
+
 impl Call {
-    /// Sets whether the call waits for the client to send or to read.
-    pub(crate) fn set_waiting(&self, waiting: bool) {
-        if self.waiting.swap(waiting, Ordering::Relaxed) == waiting {
+    /// Runs the handler of the call, which then knows its call.
+    pub(crate) fn scope<F: Future>(self: &Arc<Self>, handler: F) -> impl Future<Output = F::Output> + use<F> {
+        CURRENT.scope(Arc::clone(self), handler)
+    }
+
+    /// The call that the current task handles; `None` if a program calls the router itself.
+    pub(crate) fn current() -> Option<Arc<Call>> {
+        CURRENT.try_with(Arc::clone).ok()
+    }
+
+    /// Names the client. Before, the client is known by its address.
+    pub(crate) fn set_client(&self, name: &Arc<str>) {
+        // A call has one caller.
+        let _ = self.client.set(Arc::clone(name));
+    }
+
+    /// The client of the call, and the bytes of the request that the call holds.
+    pub(crate) fn taker(&self) -> Taker {
+        let client = self.client.get_or_init(|| self.activity.peer.name());
+        Taker { client: Arc::clone(client), held: self.share().as_ref().map_or(0, Share::bytes) }
+    }
+
+    /// Sets the action of the client that the call waits for.
+    pub(crate) fn set_waiting(&self, wait: Wait) {
+        let before = self.waiting.swap(wait as u8, Ordering::Relaxed);
+        if before == wait as u8 {
             return;
         }
         let mut state = self.activity.lock();
-        match waiting {
-            true => state.waiting += 1,
-            false => state.waiting -= 1,
-        }
         state.last = self.activity.clock.now();
+        match (before == Wait::Nothing as u8, wait == Wait::Nothing) {
+            (true, false) => state.waiting += 1,
+            (false, true) => state.waiting -= 1,
+            _ => {}
+        }
+        let own = std::ptr::from_ref(self).addr();
+        if before == Wait::Reader as u8 {
+            state.unread.retain(|(call, _)| *call != own);
+        }
+        if wait == Wait::Reader {
+            let since = state.last;
+            state.unread.push((own, since));
+        }
+    }
+
+    /// Takes bytes of the budget of unfinished requests now; `false` if they are not available.
+    pub(crate) fn try_charge(&self, bytes: usize) -> bool {
+        let share = self.activity.traffic.unfinished.try_take(&self.taker(), bytes);
+        share.map(|share| self.hold(share)).is_some()
+    }
+
+    /// Takes bytes of the budget of unread responses now.
+    pub(crate) fn try_take_unread(&self, bytes: usize) -> Option<Share> {
+        self.activity.traffic.unread.try_take(&Taker { held: 0, ..self.taker() }, bytes)
     }
 
     /// Adds a share of the byte budget to those that the call holds.
@@ -128,7 +213,7 @@ impl Call {
 
     /// Returns the call's share of the byte budget.
     pub(crate) fn release(&self) {
-        *self.share() = None;
+        drop(self.share().take());
     }
 
     fn share(&self) -> MutexGuard<'_, Option<Share>> {
@@ -138,70 +223,11 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.set_waiting(false);
+        self.set_waiting(Wait::Nothing);
         let mut state = self.activity.lock();
         state.calls -= 1;
         state.last = self.activity.clock.now();
         self.activity.traffic.calls.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The body of a response. It keeps its call open.
-pub(crate) struct OutgoingBody {
-    inner: AnyBody,
-    call: Arc<Call>,
-    kind: AnswerKind,
-}
-
-/// The reason why a response may have nothing to send for a while.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AnswerKind {
-    /// The server is computing it.
-    Value,
-    /// No event has happened.
-    Subscription,
-}
-
-impl AnswerKind {
-    pub(crate) fn of(path: &str) -> AnswerKind {
-        match path.rsplit('/').next() {
-            Some("Events" | "Watch" | "ServerReflectionInfo" | "events") => AnswerKind::Subscription,
-            _ => AnswerKind::Value,
-        }
-    }
-}
-
-impl OutgoingBody {
-    pub(crate) fn new(inner: AnyBody, call: Arc<Call>, kind: AnswerKind) -> OutgoingBody {
-        OutgoingBody { inner, call, kind }
-    }
-}
-
-impl Body for OutgoingBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.call.set_waiting(false);
-        let frame = Pin::new(&mut self.inner).poll_frame(cx);
-        // After a frame, the body is polled again only when the client has read it.
-        let is_waiting = match &frame {
-            Poll::Ready(frame) => frame.is_some(),
-            Poll::Pending => self.kind == AnswerKind::Subscription,
-        };
-        self.call.set_waiting(is_waiting);
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }
 
@@ -227,6 +253,20 @@ impl Connections {
         self.open.insert(task.id(), (activity, task));
     }
 
+    /// Makes room for another connection, of at most `most`. False if its client has all connections that it may have, and
+    /// the server works for each of them.
+    pub(crate) fn make_room(&mut self, peer: Peer, most: usize) -> bool {
+        let share = most - most / RESERVED_PART;
+        let own = |other: Peer| site(other) == site(peer);
+        if share < most && self.open.values().filter(|(activity, _)| own(activity.peer())).count() >= share {
+            return self.close_idle_of(own);
+        }
+        if self.len() >= most {
+            self.close_idle();
+        }
+        true
+    }
+
     /// Waits for a connection to end; `None` if there is none.
     pub(crate) async fn join_next(&mut self) -> Option<()> {
         let ended = match self.tasks.join_next_with_id().await? {
@@ -239,14 +279,32 @@ impl Connections {
 
     /// Closes the connection that has been idle longest. Connections that the server works for stay.
     pub(crate) fn close_idle(&mut self) {
-        let idle = |(id, (activity, _)): (&Id, &(Arc<Activity>, _))| Some((activity.idle_since()?, *id));
-        let longest = self.open.iter().filter_map(idle).min_by_key(|(since, _)| *since);
-        if let Some((_, task)) = longest.and_then(|(_, id)| self.open.remove(&id)) {
-            task.abort();
-        }
+        self.close_idle_of(|_| true);
+    }
+
+    fn close_idle_of(&mut self, is_wanted: impl Fn(Peer) -> bool) -> bool {
+        let wanted = self.open.iter().filter(|(_, (activity, _))| is_wanted(activity.peer()));
+        let idle = wanted.filter_map(|(id, (activity, _))| Some((activity.idle_since()?, *id)));
+        let longest = idle.min_by_key(|(since, _)| *since);
+        let closed = longest.and_then(|(_, id)| self.open.remove(&id));
+        closed.map(|(_, task)| task.abort()).is_some()
     }
 
     pub(crate) async fn shutdown(&mut self) {
         self.tasks.shutdown().await;
+    }
+}
+
+/// One of so many connections is reserved: a client may not have them all.
+const RESERVED_PART: usize = 8;
+
+/// The client of a connection. A client of IPv6 usually has all addresses of a network of 64 bits.
+fn site(peer: Peer) -> Peer {
+    match peer {
+        Peer::Network(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            Peer::Network(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into())
+        }
+        other => other,
     }
 }

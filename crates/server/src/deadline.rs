@@ -2,20 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use anabranch_recipe::Executor;
 use anabranch_text::{duration, quote};
 use axum::http::HeaderMap;
 use tonic::Code;
-use tonic::metadata::MetadataMap;
 
 use crate::failure::Failure;
+use crate::observe::CallInfo;
 
 /// The deadline of a gRPC call.
-pub(crate) fn of_call(metadata: &MetadataMap, executor: &Executor) -> Result<Option<Instant>, Failure> {
-    match of_headers(metadata.as_ref())? {
-        Some(within) => from_now(within, executor),
-        None => Ok(None),
-    }
+pub(crate) fn of_call<T>(request: &tonic::Request<T>) -> Result<Option<Instant>, Failure> {
+    let within = of_headers(request.metadata().as_ref())?;
+    let call = request.extensions().get::<CallInfo>().expect("every request is observed");
+    Ok(call.arrival.deadline(within))
 }
 
 /// The timeout of an HTTP request: the shortest of `?timeout=`, `Request-Timeout` and `grpc-timeout`.
@@ -37,11 +35,6 @@ pub(crate) fn of_headers(headers: &HeaderMap) -> Result<Option<Duration>, Failur
             .map_err(|problem| bad(&format!("`Request-Timeout` is {}: {problem}", quote(text))))
     });
     Ok(of_grpc.transpose()?.into_iter().chain(of_http.transpose()?).min())
-}
-
-/// The time after `within` from now; `None` if it is too far in the future to represent.
-pub(crate) fn from_now(within: Duration, executor: &Executor) -> Result<Option<Instant>, Failure> {
-    Ok(executor.engine().clock().now().checked_add(within))
 }
 
 fn grpc_timeout(text: &str) -> Option<Duration> {

@@ -98,7 +98,7 @@ impl Deriva for OfDeriva {
     async fn get(&self, request: Request<proto::GetRequest>) -> Answer<Self::GetStream> {
         answer(async {
             let executor = &self.0.executor;
-            let deadline = deadline::of_call(request.metadata(), executor)?;
+            let deadline = deadline::of_call(&request)?;
             let theirs = address("addr", &request.get_ref().addr)?;
             let ours = executor.deriva().find(&theirs).await?;
             let got = match executor.get(&ours, &Get { deadline, ..Get::default() }).await {
@@ -210,7 +210,6 @@ impl Deriva for OfDeriva {
             });
             let done = done.await?;
             let stats = executor.store().stats();
-            let pins = executor.deriva().pins(usize::MAX).await?;
             // A dry run removes nothing, so the blobs that it counts still exist. They are not live.
             let still_there = if request.dry_run { done.blobs } else { 0 };
             Ok(proto::GcResponse {
@@ -222,7 +221,7 @@ impl Deriva for OfDeriva {
                 total_bytes_reclaimed: done.bytes,
                 live_blobs: stats.put_blobs.saturating_sub(still_there),
                 live_recipes: stats.derivations,
-                pinned_count: pins.len() as u64,
+                pinned_count: stats.pins,
                 duration_micros: self.micros_since(began),
                 removed_addrs: self.theirs(&done.removed).await?,
                 dry_run: request.dry_run,
@@ -249,9 +248,11 @@ impl Deriva for OfDeriva {
 
     async fn list_pins(&self, _: Request<proto::ListPinsRequest>) -> Answer<proto::ListPinsResponse> {
         answer(async {
-            let pins = self.0.executor.deriva().pins(usize::MAX).await?;
-            let listed = &pins[..pins.len().min(self.0.settings.addresses_most)];
-            Ok(proto::ListPinsResponse { addrs: from_addresses(listed), count: pins.len() as u64 })
+            // The answer is bounded, and so is what is read for it; the store counts its pins.
+            let (executor, most) = (&self.0.executor, self.0.settings.addresses_most);
+            let listed = executor.deriva().pins(most).await?;
+            let count = if listed.len() < most { listed.len() as u64 } else { executor.store().stats().pins };
+            Ok(proto::ListPinsResponse { addrs: from_addresses(&listed), count })
         })
         .await
     }

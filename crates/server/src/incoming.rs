@@ -15,7 +15,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tonic::{Code, Status};
 
 use crate::budget::Share;
-use crate::connections::Call;
+use crate::connections::{Call, Wait};
 use crate::service::Shared;
 
 /// The time for which a body's bytes stay in memory.
@@ -27,7 +27,18 @@ pub(crate) enum BodyRetention {
     Piece,
     /// Until the next message begins, or the call is answered: gRPC.
     Message(Framing),
+    /// The same, for a call that others wait for, which must therefore be fast enough as a whole: an archive.
+    Archive(Framing),
 }
+
+impl BodyRetention {
+    fn is_grpc(&self) -> bool {
+        matches!(self, BodyRetention::Message(_) | BodyRetention::Archive(_))
+    }
+}
+
+/// A last piece of up to this size is not charged: its request is complete, and the number of such requests is bounded.
+const UNCHARGED: usize = 4 << 10;
 
 /// The body of a request.
 pub(crate) struct IncomingBody<B> {
@@ -61,12 +72,16 @@ impl<B> IncomingBody<B> {
 
     /// The bytes that a piece takes in memory.
     fn cost(&mut self, piece: &[u8]) -> usize {
+        let is_archive = matches!(self.holding, BodyRetention::Archive(_));
         match &mut self.holding {
             BodyRetention::Whole | BodyRetention::Piece => piece.len(),
-            BodyRetention::Message(framing) => {
+            BodyRetention::Message(framing) | BodyRetention::Archive(framing) => {
                 let read = framing.read(piece);
                 if read.begins {
                     self.call.release();
+                }
+                if read.begins && !is_archive {
+                    self.progress.begin();
                 }
                 piece.len() + read.unpacked
             }
@@ -78,26 +93,40 @@ impl<B> IncomingBody<B> {
         Poll::Ready(Some(Err(status.into())))
     }
 
+    /// The most time that the client may take for all bytes so far. A piece that is not kept may take any time.
+    fn waiting_most(&self) -> Duration {
+        match self.holding {
+            BodyRetention::Piece => Duration::MAX,
+            BodyRetention::Whole | BodyRetention::Message(_) | BodyRetention::Archive(_) => {
+                slowest(self.shared.settings.stall_timeout, self.progress.total_bytes)
+            }
+        }
+    }
+
     fn stalled(&self) -> Status {
         let settings = &self.shared.settings;
+        let left = settings.stall_timeout.saturating_sub(self.progress.waited);
+        let is_slow = self.progress.total_waited.saturating_add(left) > self.waiting_most();
+        let (bytes, within) = match is_slow {
+            true => (SLOWEST_RATE, "per second".to_owned()),
+            false => (settings.stall_bytes, format!("within {}", duration::format(settings.stall_timeout))),
+        };
         Status::deadline_exceeded(format!(
-            "the client sent less than {} of the request within {}, so the call was given up",
-            size::format(settings.stall_bytes),
-            duration::format(settings.stall_timeout)
+            "the client sent less than {} of the request {within}, so the call was given up",
+            size::format(bytes)
         ))
     }
 
     fn exhausted(&self) -> Status {
         let settings = &self.shared.settings;
         let message = format!(
-            "unfinished requests have taken all {} of their memory for {}; try again later",
+            "unfinished requests have taken all {} of their memory, or this client has taken half of it, for {}; try \
+             again later",
             size::format(settings.unfinished_most as u64),
             duration::format(settings.unfinished_wait)
         );
-        match self.holding {
-            BodyRetention::Message(_) => Status::new(Code::ResourceExhausted, message),
-            BodyRetention::Whole | BodyRetention::Piece => Status::new(Code::Unavailable, message),
-        }
+        let code = if self.holding.is_grpc() { Code::ResourceExhausted } else { Code::Unavailable };
+        Status::new(code, message)
     }
 }
 
@@ -135,16 +164,17 @@ where
         let settings = &shared.settings;
         let frame = match Pin::new(&mut this.inner).poll_frame(cx) {
             Poll::Pending => {
-                this.call.set_waiting(true);
-                ready!(this.progress.poll_stalled(cx, &*shared.clock, settings.stall_timeout));
+                this.call.set_waiting(Wait::Client);
+                let most = this.waiting_most();
+                ready!(this.progress.poll_stalled(cx, &*shared.clock, settings.stall_timeout, most));
                 return this.fail(this.stalled());
             }
             Poll::Ready(None) => {
-                this.call.set_waiting(false);
+                this.call.set_waiting(Wait::Nothing);
                 return Poll::Ready(None);
             }
             // A call of gRPC that its client broke off is not a failure of the server.
-            Poll::Ready(Some(Err(error))) if matches!(this.holding, BodyRetention::Message(_)) => {
+            Poll::Ready(Some(Err(error))) if this.holding.is_grpc() => {
                 let message = format!("the client broke the call off: {}", error.into());
                 return this.fail(Status::cancelled(message));
             }
@@ -154,16 +184,18 @@ where
             }
             Poll::Ready(Some(Ok(frame))) => frame,
         };
-        this.call.set_waiting(false);
+        this.call.set_waiting(Wait::Nothing);
         let Some(data) = frame.data_ref() else { return Poll::Ready(Some(Ok(frame))) };
         shared.metrics.received(data.len() as u64);
         this.progress.arrived(data.len() as u64, &*shared.clock, settings.stall_bytes);
-        let cost = this.cost(&data.clone());
-        if let Some(share) = shared.budget.try_take(cost) {
-            this.call.hold(share);
+        if this.holding == BodyRetention::Whole && data.len() <= UNCHARGED && this.inner.is_end_stream() {
             return Poll::Ready(Some(Ok(frame)));
         }
-        this.charging = Some((frame, shared.budget.clone().take(cost).boxed()));
+        let cost = this.cost(&data.clone());
+        if this.call.try_charge(cost) {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        this.charging = Some((frame, shared.budget.clone().take(this.call.taker(), cost).boxed()));
         Pin::new(this).poll_frame(cx)
     }
 
@@ -176,32 +208,61 @@ where
     }
 }
 
+/// A body that is kept in memory, or an archive, may take so many stall timeouts, and one second more per so many bytes.
+/// Otherwise a client could hold the memory of its body, or keep others from archives, for days.
+const SLOW_TIMEOUTS: u32 = 15;
+pub(crate) const SLOWEST_RATE: u64 = 16 << 10;
+
+/// The most time that a client may take to send or to read so many bytes.
+pub(crate) fn slowest(stall_timeout: Duration, bytes: u64) -> Duration {
+    let for_bytes = Duration::from_secs(bytes / SLOWEST_RATE);
+    stall_timeout.saturating_mul(SLOW_TIMEOUTS).saturating_add(for_bytes)
+}
+
 /// Checks that a client sends fast enough. Only the time spent waiting for the client counts.
 #[derive(Default)]
 struct Progress {
+    /// Since the last time that enough bytes had arrived.
     bytes: u64,
     waited: Duration,
+    /// Since the beginning of the body or message.
+    total_bytes: u64,
+    total_waited: Duration,
     /// The start of the current wait, and its timeout.
     waiting: Option<(Instant, Sleep)>,
 }
 
 impl Progress {
+    /// Another message begins.
+    fn begin(&mut self) {
+        (self.total_bytes, self.total_waited) = (0, Duration::ZERO);
+    }
+
     fn arrived(&mut self, bytes: u64, clock: &dyn Clock, enough: u64) {
         self.bytes = self.bytes.saturating_add(bytes);
+        self.total_bytes = self.total_bytes.saturating_add(bytes);
         if let Some((since, _)) = self.waiting.take() {
-            self.waited += clock.now().saturating_duration_since(since);
+            let waited = clock.now().saturating_duration_since(since);
+            self.waited += waited;
+            self.total_waited += waited;
         }
         if self.bytes >= enough {
-            *self = Progress::default();
+            (self.bytes, self.waited) = (0, Duration::ZERO);
         }
     }
 
-    /// Ready when the client has taken too long.
-    fn poll_stalled(&mut self, cx: &mut Context<'_>, clock: &dyn Clock, timeout: Duration) -> Poll<()> {
-        let waited = self.waited;
+    /// Ready when the client has taken too long: `timeout` for enough bytes, or `most` for all bytes so far.
+    fn poll_stalled(
+        &mut self,
+        cx: &mut Context<'_>,
+        clock: &dyn Clock,
+        timeout: Duration,
+        most: Duration,
+    ) -> Poll<()> {
+        let left = timeout.saturating_sub(self.waited).min(most.saturating_sub(self.total_waited));
         let begin = || {
             let now = clock.now();
-            (now, clock.sleep_until(now + timeout.saturating_sub(waited)))
+            (now, clock.sleep_until(now + left))
         };
         self.waiting.get_or_insert_with(begin).1.poll_unpin(cx)
     }
@@ -213,6 +274,8 @@ pub(crate) struct Framing {
     prefix: [u8; 5],
     prefix_len: usize,
     message_left: usize,
+    /// The most bytes of the current message once it is decompressed, or 0 if it is not compressed.
+    unpacked: usize,
     /// The size limit of a message, in bytes.
     message_most: usize,
 }
@@ -222,7 +285,8 @@ pub(crate) struct Framing {
 struct ReadMessages {
     /// A message begins, so the ones before it are complete.
     begins: bool,
-    /// The size limit of the compressed messages once they are decompressed, in bytes.
+    /// The size limit of the compressed messages that are complete once they are decompressed, in bytes. An incomplete
+    /// message is not decompressed.
     unpacked: usize,
 }
 
@@ -231,7 +295,7 @@ const DEFLATE_MOST: usize = 1032;
 
 impl Framing {
     pub(crate) fn new(message_most: usize) -> Framing {
-        Framing { prefix: [0; 5], prefix_len: 0, message_left: 0, message_most }
+        Framing { prefix: [0; 5], prefix_len: 0, message_left: 0, unpacked: 0, message_most }
     }
 
     fn read(&mut self, mut piece: &[u8]) -> ReadMessages {
@@ -240,6 +304,9 @@ impl Framing {
             let skipped = self.message_left.min(piece.len());
             self.message_left -= skipped;
             piece = &piece[skipped..];
+            if self.message_left == 0 {
+                read.unpacked = read.unpacked.saturating_add(std::mem::take(&mut self.unpacked));
+            }
             let Some((byte, rest)) = piece.split_first() else { break };
             piece = rest;
             read.begins |= self.prefix_len == 0;
@@ -250,8 +317,7 @@ impl Framing {
                 let [compressed, len @ ..] = self.prefix;
                 self.message_left = u32::from_be_bytes(len) as usize;
                 if compressed != 0 {
-                    let unpacked = self.message_left.saturating_mul(DEFLATE_MOST);
-                    read.unpacked = read.unpacked.saturating_add(unpacked.min(self.message_most));
+                    self.unpacked = self.message_left.saturating_mul(DEFLATE_MOST).min(self.message_most);
                 }
             }
         }
@@ -286,6 +352,17 @@ mod tests {
             (status.code(), status.message()),
             (Code::Cancelled, "the client broke the call off: reset")
         );
+    }
+
+    /// The first bytes of a message do not take memory for all of it.
+    #[test]
+    fn a_compressed_message_is_charged_when_it_is_complete() {
+        let mut framing = Framing::new(1 << 24);
+        let prefix = framing.read(b"\x01\0\xff\xff\xff");
+        assert_eq!(prefix, ReadMessages { begins: true, unpacked: 0 });
+        let most = framing.read(&vec![0; (1 << 24) - 2]);
+        assert_eq!(most, ReadMessages::default());
+        assert_eq!(framing.read(&[0]), ReadMessages { begins: false, unpacked: 1 << 24 });
     }
 
     #[test]

@@ -2,49 +2,50 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::UnixListener;
 
 use crate::access::Peer;
 use crate::connections::{Activity, Connections};
-use crate::serve::{RETRY_PAUSE, ShutdownReport, answer_all, builder};
+use crate::serve::{Protocol, RETRY_PAUSE, answer_all, builder, closed};
 use crate::service::Service;
 
 impl Service {
-    /// Serves gRPC calls on a Unix socket until `shutdown` completes, then waits for the calls in flight for up to the
-    /// grace period. The permissions of the socket decide who may connect. The router is built for the first
+    /// Accepts connections of a Unix socket, for gRPC calls, until the server shuts down. The router is built for the first
     /// connection, so that a process without connections does not pay for it.
-    pub async fn serve_local(
-        &self,
-        listener: UnixListener,
-        shutdown: impl Future<Output = ()>,
-    ) -> ShutdownReport {
+    pub(crate) async fn accept_local(&self, listener: UnixListener) -> Connections {
         let shared = &self.shared;
         let clock = Arc::clone(&shared.clock);
-        let builder = builder(&shared.settings).http2_only();
-        let mut router = None;
+        let builder = builder(&shared.settings);
+        let mut responder = None;
         let mut connections = Connections::default();
-        let mut shutdown = pin!(shutdown);
+        let mut closed = pin!(closed(shared, || Duration::ZERO));
         loop {
             let room = connections.len() < shared.settings.connections_most;
             let accepted = tokio::select! {
-                () = &mut shutdown => break,
+                () = &mut closed => break,
                 Some(()) = connections.join_next() => continue,
                 accepted = listener.accept(), if room => accepted,
             };
             match accepted {
                 Ok((stream, _)) => {
-                    let router = router.get_or_insert_with(|| self.router()).clone();
+                    let responder = responder.get_or_insert_with(|| self.responder()).clone();
                     let traffic = Arc::clone(&shared.traffic);
                     let activity = Arc::new(Activity::new(Arc::clone(&shared.clock), traffic, Peer::Socket));
-                    let (shared, own) = (Arc::clone(shared), Arc::clone(&activity));
-                    connections.spawn(activity, answer_all(builder.clone(), stream, router, shared, own));
+                    let answers = answer_all(
+                        builder.clone(),
+                        stream,
+                        Protocol::Http2,
+                        responder,
+                        Arc::clone(&activity),
+                    );
+                    connections.spawn(activity, answers);
                 }
                 // The usual cause is that no file descriptor is free. An immediate retry would only burn CPU time.
                 Err(_) => clock.sleep_until(clock.now() + RETRY_PAUSE).await,
             }
         }
-        drop(listener);
-        self.shut_down(connections, &*clock).await
+        connections
     }
 }

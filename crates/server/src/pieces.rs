@@ -100,7 +100,7 @@ pub(crate) fn upload<E: Into<Failure>>(
                 return Err(Failure::new(Code::OutOfRange, message));
             }
             if len > SMALL_BLOB && place.is_none() {
-                place = Some(uploads.enter(&client).await?);
+                place = Some(uploads.enter(&client, || None).await?);
             }
             Ok(Some((piece, (stream, len, place))))
         }
@@ -118,6 +118,10 @@ impl From<SlotRefusal> for Failure {
             SlotRefusal::Server => Failure::new(
                 Code::Unavailable,
                 "there was no place for another large blob in time; try again later",
+            ),
+            SlotRefusal::Deadline => Failure::new(
+                Code::DeadlineExceeded,
+                "the time of the request passed while it waited for a place for its large blob",
             ),
         }
     }

@@ -1,27 +1,32 @@
-//! Serves a listener, and shuts down.
+//! Serves listeners, and shuts down.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_engine::admission::DrainReport;
 use anabranch_engine::clock::Clock;
-use axum::Router;
+use futures_util::FutureExt as _;
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::task::unconstrained;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tonic::codegen::Service as _;
 
 use crate::access::Peer;
-use crate::connections::{Activity, AnswerKind, Connections, OutgoingBody};
+use crate::connections::{Activity, Connections};
+use crate::heads::{HeadWatch, WatchedStream};
 use crate::incoming::IncomingBody;
+use crate::outgoing::{AnswerKind, OutgoingBody};
+use crate::responder::Responder;
 use crate::service::{Service, Shared};
 use crate::settings::Settings;
 
@@ -47,41 +52,87 @@ const HEAD_MOST: usize = 64 << 10;
 /// The HTTP/2 flow control windows, in bytes: of one call, and of one connection.
 const WINDOWS: [u32; 2] = [512 << 10, 1 << 20];
 
+/// The listeners of a server.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    /// The listener for other machines.
+    pub network: Option<TcpListener>,
+    /// A Unix socket for other commands of the same user. The permissions of the socket decide who may connect.
+    pub local: Option<UnixListener>,
+}
+
+impl From<TcpListener> for Listeners {
+    fn from(network: TcpListener) -> Listeners {
+        Listeners { network: Some(network), local: None }
+    }
+}
+
+impl From<UnixListener> for Listeners {
+    fn from(local: UnixListener) -> Listeners {
+        Listeners { network: None, local: Some(local) }
+    }
+}
+
 impl Service {
-    /// Serves a router, the service's own or one that extends it, until `shutdown` completes. Then waits for the calls
-    /// in flight for up to the grace period.
+    /// Serves listeners until `shutdown` completes. Then waits for the calls in flight for up to the grace period.
     pub async fn serve(
         &self,
-        listener: TcpListener,
-        router: Router,
+        listeners: impl Into<Listeners>,
         shutdown: impl Future<Output = ()>,
     ) -> ShutdownReport {
+        let told = async {
+            shutdown.await;
+            self.shared.closing.send_replace(true);
+        };
+        let ((), connections) = tokio::join!(told, self.accept_all(listeners.into()));
+        self.shut_down(connections).await
+    }
+
+    /// Accepts connections until the server shuts down. Separate from the generic `serve`, which is compiled in the calling
+    /// crate, so that connections have this crate's optimization.
+    async fn accept_all(&self, listeners: Listeners) -> [Connections; 2] {
+        let Listeners { network, local } = listeners;
+        let network = async {
+            match network {
+                Some(listener) => self.accept(listener).await,
+                None => Connections::default(),
+            }
+        };
+        let local = async {
+            match local {
+                Some(listener) => self.accept_local(listener).await,
+                None => Connections::default(),
+            }
+        };
+        tokio::join!(network, local).into()
+    }
+
+    async fn accept(&self, listener: TcpListener) -> Connections {
         if let Ok(bound) = listener.local_addr() {
             self.shared.hosts.bind(bound.ip());
         }
         let most = self.shared.settings.connections_most.max(1);
         let clock = Arc::clone(&self.shared.clock);
         let builder = builder(&self.shared.settings);
+        let responder = self.responder();
         let mut connections = Connections::default();
         // An accepted connection that waits for a slot.
         let mut waiting: Option<(TcpStream, Peer)> = None;
-        let mut shutdown = pin!(shutdown);
+        let mut closed = pin!(closed(&self.shared, || Duration::ZERO));
         loop {
             if connections.len() < most
                 && let Some((stream, peer)) = waiting.take()
             {
-                self.take((stream, peer), &mut connections, &builder, &router);
+                self.take((stream, peer), &mut connections, &builder, &responder);
             }
             let retry = clock.sleep_until(clock.now() + RETRY_PAUSE);
             tokio::select! {
-                () = &mut shutdown => break,
+                () = &mut closed => break,
                 Some(()) = connections.join_next() => {}
                 accepted = listener.accept(), if waiting.is_none() => match accepted {
-                    Ok((stream, peer)) => {
-                        waiting = Some((stream, Peer::Network(peer.ip().to_canonical())));
-                        if connections.len() >= most {
-                            connections.close_idle();
-                        }
+                    Ok((stream, address)) => {
+                        let peer = peer(address);
+                        waiting = connections.make_room(peer, most).then_some((stream, peer));
                     }
                     // The usual cause is that no file descriptor is free. An immediate retry would only burn CPU time.
                     Err(_) => clock.sleep_until(clock.now() + RETRY_PAUSE).await,
@@ -89,39 +140,32 @@ impl Service {
                 () = retry, if waiting.is_some() => connections.close_idle(),
             }
         }
-        drop(listener);
-        self.shut_down(connections, &*clock).await
+        // Clients whose connections the system has accepted may have sent their requests.
+        for (stream, peer) in waiting.into_iter().chain(arrived(&listener)).take(most) {
+            self.take((stream, peer), &mut connections, &builder, &responder);
+        }
+        connections
     }
 
-    /// Separate from the generic `serve`, which is compiled in the calling crate, so that connections have this crate's
-    /// optimization.
     fn take(
         &self,
         (stream, peer): (TcpStream, Peer),
         connections: &mut Connections,
         builder: &Builder<TokioExecutor>,
-        router: &Router,
+        responder: &Responder,
     ) {
         let shared = &self.shared;
         let activity = Activity::new(Arc::clone(&shared.clock), Arc::clone(&shared.traffic), peer);
         let activity = Arc::new(activity);
-        let (builder, router) = (builder.clone(), router.clone());
-        let connection = connection(builder, stream, router, Arc::clone(shared), Arc::clone(&activity));
+        let connection = connection(builder.clone(), stream, responder.clone(), Arc::clone(&activity));
         connections.spawn(activity, connection);
     }
 
-    pub(crate) async fn shut_down(&self, mut connections: Connections, clock: &dyn Clock) -> ShutdownReport {
-        self.shared.closing.send_replace(true);
-        let grace = self.shared.settings.grace;
-        let end = clock.now() + grace;
-        let all_closed = async { while connections.join_next().await.is_some() {} };
-        let closed = async {
-            tokio::select! {
-                () = all_closed => {}
-                () = clock.sleep_until(end) => {}
-            }
-        };
-        // Builds save their work in flight before the engine refuses new work.
+    /// Ends the connections of all listeners, then the work that they could ask for.
+    async fn shut_down(&self, mut connections: [Connections; 2]) -> ShutdownReport {
+        let clock = &*self.shared.clock;
+        let end = clock.now() + self.shared.settings.grace;
+        // Builds save their work in flight first.
         if let Some(datasets) = &self.shared.datasets {
             datasets.stop();
             tokio::select! {
@@ -129,22 +173,43 @@ impl Service {
                 () = clock.sleep_until(end) => {}
             }
         }
+        let all_closed = async {
+            for connections in &mut connections {
+                while connections.join_next().await.is_some() {}
+            }
+        };
+        tokio::select! {
+            () = all_closed => {}
+            () = clock.sleep_until(end) => {}
+        }
+        // The engine refuses new work only after that: a request whose body is still arriving was accepted, too.
         let engine = self.shared.executor.engine();
-        let (drained, ()) = tokio::join!(engine.drain(end.saturating_duration_since(clock.now())), closed);
-        let cut = connections.len();
-        connections.shutdown().await;
+        let drained = engine.drain(end.saturating_duration_since(clock.now())).await;
+        let cut = connections.iter().map(Connections::len).sum();
+        for connections in &mut connections {
+            connections.shutdown().await;
+        }
         ShutdownReport { drained, cut }
     }
 }
 
+/// The client of a connection.
+fn peer(address: SocketAddr) -> Peer {
+    Peer::Network(address.ip().to_canonical())
+}
+
+/// The connections that wait to be accepted. The budget of a task would end the list early.
+fn arrived(listener: &TcpListener) -> impl Iterator<Item = (TcpStream, Peer)> {
+    std::iter::from_fn(|| {
+        let (stream, address) = unconstrained(listener.accept()).now_or_never()?.ok()?;
+        Some((stream, peer(address)))
+    })
+}
+
 pub(crate) fn builder(settings: &Settings) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_headers(HEADERS_MOST)
-        .max_buf_size(HEAD_MOST);
+    // The timeout of heads is that of `HeadWatch`.
+    builder.http1().header_read_timeout(None).max_headers(HEADERS_MOST).max_buf_size(HEAD_MOST);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -161,66 +226,105 @@ pub(crate) fn builder(settings: &Settings) -> Builder<TokioExecutor> {
 async fn connection(
     builder: Builder<TokioExecutor>,
     stream: TcpStream,
-    router: Router,
-    shared: Arc<Shared>,
+    responder: Responder,
     activity: Arc<Activity>,
 ) {
+    let shared = responder.shared();
     // Otherwise small responses wait for the client's acknowledgements. The call may fail on a dead socket.
     let _ = stream.set_nodelay(true);
-    let (clock, mut closing) = (Arc::clone(&shared.clock), shared.closing.subscribe());
+    let clock = Arc::clone(&shared.clock);
     let late = clock.sleep_until(clock.now() + HEAD_TIMEOUT);
+    let closed = closed(shared, || NEW_WAIT);
     let tls = shared.tls.as_ref().map(|tls| TlsAcceptor::from(tls.config(&*clock)));
     let begun = async {
         match tls {
             None => {
-                first_bytes(&stream, &*clock).await;
-                Some(BegunConnection::Plain(stream))
+                let protocol = first_bytes(&stream, &*clock).await;
+                Some(BegunConnection::Plain(stream, protocol))
             }
             // The usual cause of an error is a client that speaks another protocol.
             Some(tls) => tls.accept(stream).await.ok().map(|stream| BegunConnection::Tls(Box::new(stream))),
         }
     };
     let begun = tokio::select! {
+        biased;
         begun = begun => begun,
         () = late => None,
-        _ = closing.wait_for(|closing| *closing) => None,
+        () = closed => None,
     };
     match begun {
         None => {}
-        Some(BegunConnection::Plain(stream)) => answer_all(builder, stream, router, shared, activity).await,
+        Some(BegunConnection::Plain(stream, protocol)) => {
+            answer_all(builder, stream, protocol, responder, activity).await;
+        }
         Some(BegunConnection::Tls(stream)) => {
             let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            let builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
-            answer_all(builder, stream, router, shared, activity).await;
+            let protocol = if is_h2 { Protocol::Http2 } else { Protocol::Http1 };
+            answer_all(builder, stream, protocol, responder, activity).await;
         }
+    }
+}
+
+/// The time that a client has for its first bytes, once the server shuts down. It has just connected, so it is about to
+/// send a request, or has done so: the bytes of a connection are known only some time after it is.
+const NEW_WAIT: Duration = Duration::from_secs(1);
+
+/// Completes so long after the server has begun to shut down.
+pub(crate) async fn closed(shared: &Shared, wait: impl FnOnce() -> Duration) {
+    // An error means that the service is gone.
+    drop(shared.closing.subscribe().wait_for(|closing| *closing).await);
+    let wait = wait();
+    if !wait.is_zero() {
+        shared.clock.sleep_until(shared.clock.now() + wait).await;
     }
 }
 
 /// A connection whose client has started to send.
 enum BegunConnection {
-    Plain(TcpStream),
+    Plain(TcpStream, Protocol),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Serves the requests of a connection until it ends, is idle for too long, or the server shuts down.
+/// The protocol of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// Serves the requests of a connection until it ends, is idle or sends a head for too long, or the server shuts down.
 pub(crate) async fn answer_all(
     builder: Builder<TokioExecutor>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    router: Router,
-    shared: Arc<Shared>,
+    protocol: Protocol,
+    responder: Responder,
     activity: Arc<Activity>,
 ) {
-    let (clock, mut closing) = (Arc::clone(&shared.clock), shared.closing.subscribe());
+    let shared = Arc::clone(responder.shared());
+    let clock = Arc::clone(&shared.clock);
     let idle_timeout = shared.settings.idle_timeout;
-    let calls = Arc::clone(&activity);
-    let service = service_fn(move |request| answer(&router, request, &shared, &calls));
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let told_to_close = async move { drop(closing.wait_for(|closing| *closing).await) };
-    let is_idle = tokio::select! {
-        _ = connection.as_mut() => return,
-        () = told_to_close => false,
-        () = activity.unused(idle_timeout) => true,
+    let (calls, heads) = (Arc::clone(&activity), HeadWatch::new(Arc::clone(&clock)));
+    let stream = WatchedStream::new(stream, Arc::clone(&heads));
+    let watch = Arc::clone(&heads);
+    let service = service_fn(move |request| answer(&responder, request, &calls, &watch));
+    let builder = match protocol {
+        Protocol::Http1 => builder.http1_only(),
+        Protocol::Http2 => builder.http2_only(),
     };
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let is_idle = tokio::select! {
+        biased;
+        // A request that has arrived is answered, even if the server shuts down.
+        _ = connection.as_mut() => return,
+        () = closed(&shared, || if heads.is_new() { NEW_WAIT } else { Duration::ZERO }) => false,
+        () = activity.unused(idle_timeout) => true,
+        // HTTP/2 has pings for that.
+        () = heads.late(HEAD_TIMEOUT, || activity.has_calls()), if protocol == Protocol::Http1 => return,
+    };
+    // A request may have arrived since the last look at the connection, and before the server was told to shut down.
+    if connection.as_mut().now_or_never().is_some() {
+        return;
+    }
     connection.as_mut().graceful_shutdown();
     tokio::select! {
         _ = connection => {}
@@ -230,20 +334,27 @@ pub(crate) async fn answer_all(
 
 /// The response to one request. Both bodies keep the call open.
 fn answer(
-    router: &Router,
+    responder: &Responder,
     request: Request<Incoming>,
-    shared: &Arc<Shared>,
     activity: &Arc<Activity>,
+    heads: &Arc<HeadWatch>,
 ) -> impl Future<Output = Result<Response<OutgoingBody>, Infallible>> + use<> {
-    let call = activity.begin();
+    heads.complete();
+    let (shared, call) = (Arc::clone(responder.shared()), activity.begin());
     let (holding, kind) = (shared.holding(&request), AnswerKind::of(request.uri().path()));
-    let mut request = request.map(|body| IncomingBody::new(body, shared, &call, holding));
-    request.extensions_mut().insert(activity.peer());
-    let answer = router.clone().call(request);
+    let is_http1 = request.version() <= Version::HTTP_11;
+    let request = request.map(|body| IncomingBody::new(body, &shared, &call, holding));
+    let answer = call.scope(responder.clone().answer(activity.peer(), request));
+    let heads = Arc::clone(heads);
     async move {
-        let answer = answer.await?;
+        let mut answer = answer.await;
         call.release();
-        Ok(answer.map(|body| OutgoingBody::new(body, call, kind)))
+        heads.complete();
+        // The connection may learn of the shutdown only after it has sent this head.
+        if is_http1 && *shared.closing.borrow() {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok(OutgoingBody::answer(answer, call, kind))
     }
 }
 
@@ -252,12 +363,16 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Waits until the client has sent enough to recognize its HTTP version, or has stopped sending. The timeouts of either
 /// version start only then.
-async fn first_bytes(stream: &TcpStream, clock: &dyn Clock) {
+async fn first_bytes(stream: &TcpStream, clock: &dyn Clock) -> Protocol {
     let mut bytes = [0; PREFACE.len()];
     while let Ok(len @ 1..) = stream.peek(&mut bytes).await {
-        if len == bytes.len() || bytes[..len] != PREFACE[..len] {
-            return;
+        if bytes[..len] != PREFACE[..len] {
+            break;
+        }
+        if len == bytes.len() {
+            return Protocol::Http2;
         }
         clock.sleep_until(clock.now() + RETRY_PAUSE).await;
     }
+    Protocol::Http1
 }

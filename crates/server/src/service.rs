@@ -9,14 +9,14 @@ use anabranch_engine::options::Class;
 use anabranch_recipe::{Draft, Executor, Status};
 use axum::Router;
 use axum::extract::Request;
-use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::{Semaphore, watch};
 use tonic::Code;
 use tonic::codec::CompressionEncoding;
 use tonic_health::pb::health_server::HealthServer;
 
-use crate::access::Access;
+use crate::access::{Access, Peer};
+use crate::blocking::Blocking;
 use crate::budget::ByteBudget;
 use crate::connections::Traffic;
 use crate::datasets::Datasets;
@@ -25,15 +25,16 @@ use crate::failure::Failure;
 use crate::guard::{Hosts, is_grpc_path};
 use crate::health::OfHealth;
 use crate::incoming::{BodyRetention, Framing};
-use crate::load::{SlotBounds, Slots};
+use crate::load::{Slot, SlotBounds, Slots, Work, WorkSlots};
 use crate::metrics::{MetricsPart, RequestMetrics};
-use crate::observe::{RequestIds, observe};
+use crate::observe::RequestIds;
 use crate::plans::{OfPlans, Plans};
 use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
 use crate::proto::plans::plans_server::PlansServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
 use crate::recipes::OfRecipes;
+use crate::responder::Responder;
 use crate::runs::{Rate, Runs};
 use crate::settings::Settings;
 use crate::tls::Tls;
@@ -73,7 +74,7 @@ pub(crate) struct Shared {
     /// The rules of access.
     pub(crate) access: Access,
     /// The slots of requests that the server works on.
-    pub(crate) slots: Arc<Slots>,
+    pub(crate) slots: WorkSlots,
     /// The slots of requests whose responses are not read to the end.
     pub(crate) open_calls: Arc<Slots>,
     /// The certificate of the TCP listener.
@@ -93,6 +94,9 @@ pub(crate) struct Shared {
     pub(crate) closing: watch::Sender<bool>,
     /// One archive at a time, because an archive occupies one of the store's few threads while it waits for the client.
     pub(crate) archives: Arc<Semaphore>,
+    /// The threads for large bodies and for drawings. The threads of the engine are for plans and for recipes that may take
+    /// hours.
+    pub(crate) blocking: Blocking,
     pub(crate) runs: Runs,
     /// The rate of gets whose details are kept.
     pub(crate) kept_gets: Rate,
@@ -115,8 +119,11 @@ impl Service {
         let open_calls = SlotBounds { most: open_most, queue_most: 0, wait: queue_wait };
         // A waiting upload already holds the slot of its request.
         let uploads = SlotBounds { most: uploads_most, queue_most: in_flight_most, wait: uploads_wait };
+        let [unfinished, unread] = [(), ()].map(|()| {
+            ByteBudget::new(settings.unfinished_most, settings.unfinished_wait, Arc::clone(&clock))
+        });
         let shared = Shared {
-            slots: Slots::new(slots, Arc::clone(&clock)),
+            slots: WorkSlots::new(slots, &clock),
             open_calls: Slots::new(open_calls, Arc::clone(&clock)),
             tls: None,
             request_ids: RequestIds::default(),
@@ -125,14 +132,15 @@ impl Service {
             engine_metrics: Mutex::default(),
             config: serde_json::json!({}),
             began: clock.now(),
-            budget: ByteBudget::new(settings.unfinished_most, settings.unfinished_wait, Arc::clone(&clock)),
+            traffic: Arc::new(Traffic::new(unfinished.clone(), unread, settings.stall_timeout)),
+            budget: unfinished,
             uploads: Slots::new(uploads, Arc::clone(&clock)),
             hosts: Hosts::new(settings.allowed_hosts.clone()),
             plans: None,
             access: Access::open(),
-            traffic: Arc::default(),
             closing: watch::Sender::new(false),
             archives: Arc::new(Semaphore::new(1)),
+            blocking: Blocking::new(BLOCKING_THREADS),
             kept_gets: Rate::default(),
             runs: Runs::in_memory(Arc::clone(executor.engine().pool(Class::Batch))),
             datasets: None,
@@ -230,8 +238,22 @@ impl Service {
         &self.shared.executor
     }
 
-    /// The router of all gRPC and HTTP calls, behind the request guard.
+    /// The router of all gRPC and HTTP calls, behind the request guard. For programs that serve it themselves.
     pub fn router(&self) -> Router {
+        let responder = self.responder();
+        Router::new().fallback(move |request: Request| {
+            let answer = responder.clone().answer(Peer::Unknown, request);
+            async move { answer.await.map(axum::body::Body::new) }
+        })
+    }
+
+    /// Answers requests.
+    pub(crate) fn responder(&self) -> Responder {
+        Responder::new(Arc::clone(&self.shared), self.routes())
+    }
+
+    /// The routes of all calls.
+    fn routes(&self) -> Router {
         use CompressionEncoding::Gzip;
         let most = self.shared.settings.message_most;
         let deriva = |most| {
@@ -272,7 +294,6 @@ impl Service {
             .merge(crate::http::routes(&self.shared))
             .merge(crate::console::routes())
             .fallback(nothing_there)
-            .layer(from_fn_with_state(Arc::clone(&self.shared), observe))
     }
 }
 
@@ -281,6 +302,9 @@ impl std::fmt::Debug for Service {
         out.debug_struct("Service").field("executor", &self.shared.executor).finish_non_exhaustive()
     }
 }
+
+/// The most large bodies that are parsed, and timelines that are drawn, at a time.
+const BLOCKING_THREADS: usize = 2;
 
 /// The most names in one response. With names of 255 bytes, it fits into the 4 MiB that gRPC clients accept.
 const NAMES_MOST: usize = 10_000;
@@ -297,6 +321,9 @@ const STATUS_WAIT: Duration = Duration::from_secs(1);
 /// The call whose message holds a whole leaf.
 const PUT_LEAF: &str = "/deriva.Deriva/PutLeaf";
 
+/// The call that sends an archive.
+const IMPORT: &str = "/anabranch.recipe.v1.Recipes/Import";
+
 /// The bytes of a message besides its leaf: the number and the length of a field.
 const LEAF_ENVELOPE: usize = 16;
 
@@ -310,6 +337,7 @@ impl Shared {
     pub(crate) fn holding<B>(&self, request: &hyper::Request<B>) -> BodyRetention {
         match request.uri().path() {
             PUT_LEAF => BodyRetention::Message(Framing::new(self.leaf_message_most())),
+            IMPORT => BodyRetention::Archive(Framing::new(self.settings.message_most)),
             "/v1/blobs" => BodyRetention::Piece,
             path if is_grpc_path(path) => BodyRetention::Message(Framing::new(self.settings.message_most)),
             _ => BodyRetention::Whole,
@@ -327,8 +355,8 @@ impl Shared {
     /// The names after `after`, at most `most`, and the start of the next page if there is one.
     pub(crate) async fn names(&self, after: &str, most: usize) -> Result<Names, Failure> {
         let most = if most == 0 { NAMES_MOST } else { most.min(NAMES_MOST) };
-        let mut names = self.executor.store().names().await?;
-        names.drain(..names.partition_point(|(name, _)| name.as_str() <= after));
+        // One more, which tells if there is a next page.
+        let mut names = self.executor.store().names_after(after, most + 1).await?;
         let is_last = names.len() <= most;
         names.truncate(most);
         let next = names.last().filter(|_| !is_last).map(|(name, _)| name.clone());
@@ -344,6 +372,19 @@ impl Shared {
                 .map_err(|fault| Failure::new(Code::InvalidArgument, format!("`{function}`: {fault}")))?;
         }
         Ok(())
+    }
+
+    /// Takes a slot for one item of a stream, whose request has returned its own slot with the headers of its response.
+    pub(crate) async fn slot(
+        &self,
+        work: Work,
+        client: &Arc<str>,
+        deadline: Option<Instant>,
+    ) -> Result<Slot, Failure> {
+        self.slots.of(work).enter(client, || deadline).await.map_err(|shed| {
+            self.metrics.shed(shed);
+            shed.of_request()
+        })
     }
 
     /// The counts of the executor and its store. Values that were returned a moment ago are counted once they are

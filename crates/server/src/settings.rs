@@ -17,7 +17,8 @@ pub struct Settings {
     pub body_most: usize,
     /// The memory limit of the parsed values of such a body, in bytes. Default: 48 MiB.
     pub body_memory_most: usize,
-    /// The memory limit of all messages and bodies whose calls are not answered yet, in bytes. Default: 512 MiB.
+    /// The memory limit of all messages and bodies whose calls are not answered yet, and separately of all responses that
+    /// are not read, in bytes. One client has at most half of each. Default: 512 MiB.
     pub unfinished_most: usize,
     /// The time for which a request waits for its share of this memory. Default: 10 seconds.
     pub unfinished_wait: Duration,
@@ -27,7 +28,8 @@ pub struct Settings {
     /// The time for which such an upload waits for its slot. Default: 1 minute.
     pub uploads_wait: Duration,
     /// The stall timeout. A request that sends fewer than `stall_bytes` in this waiting time is cancelled, and so is an
-    /// archive that its client does not read for this long. Default: 20 seconds.
+    /// archive that its client does not read for this long. A connection whose client does not read another response for
+    /// this long is closed. Default: 20 seconds.
     pub stall_timeout: Duration,
     /// The fewest bytes of a request per `stall_timeout`. Default: 1 KiB.
     pub stall_bytes: u64,
@@ -38,13 +40,14 @@ pub struct Settings {
     /// The number of values of one batch that are fetched ahead. Default: 16.
     pub ahead: usize,
     /// The most concurrent connections. To accept another one, the connection that has been idle longest is closed. If
-    /// none is idle, the new one waits. Default: 1024.
+    /// none is idle, the new one waits. One client has at most seven eighths of them. Default: 1024.
     pub connections_most: usize,
     /// The most concurrent calls per connection. Default: 1024.
     pub calls_most: u32,
-    /// The most concurrent requests. One client has at most half of them. Default: 2048.
+    /// The most concurrent runs of plans, and as many other requests. One client has at most half of each. Default: 2048.
     pub in_flight_most: usize,
-    /// The most requests that wait for a slot. One client has at most half of them. Default: 2048.
+    /// The most runs of plans that wait for a slot, and as many other requests. One client has at most half of each.
+    /// Default: 2048.
     pub queue_most: usize,
     /// The time for which a request waits for a slot. Default: 5 seconds.
     pub queue_wait: Duration,

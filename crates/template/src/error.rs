@@ -28,6 +28,8 @@ pub enum ErrorKind {
     Memory,
     /// The output is larger than allowed.
     Output,
+    /// The caller stopped the run.
+    Stopped,
 }
 
 impl Error {
@@ -62,6 +64,8 @@ pub(crate) enum Stop {
     Fuel,
     Memory,
     Output,
+    /// The caller's check said so.
+    Check,
 }
 
 /// A stop with the message.
@@ -102,6 +106,7 @@ impl Halt {
                 (problem, ErrorKind::Memory)
             }
             Stop::Output => (format!("gives more than {output_bytes} bytes"), ErrorKind::Output),
+            Stop::Check => ("was stopped".to_owned(), ErrorKind::Stopped),
         };
         let message = match source {
             Some(source) => located(source, &place, &problem),

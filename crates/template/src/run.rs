@@ -47,6 +47,13 @@ impl Run {
         Run { template, values, bounds, state }
     }
 
+    /// The same run with a check, which is called about every millisecond. The run fails once it returns false.
+    #[must_use]
+    pub fn with_check(mut self, check: impl FnMut() -> bool + Send + 'static) -> Run {
+        self.state.work.check = Some(Box::new(check));
+        self
+    }
+
     /// Writes output up to the end, or up to a pause because the sink is full. Returns whether the end is reached.
     pub fn go_on(&mut self, sink: &mut impl Sink) -> Result<bool, Error> {
         let inputs = Inputs::Some(&self.values);

@@ -10,6 +10,12 @@ use crate::template::Dialect;
 /// The most bytes that one expression and all values with names may take.
 pub const MEMORY_BYTES: usize = 32 << 20;
 
+/// Steps between two calls of the check.
+const STEPS_BETWEEN_CHECKS: u64 = 10_000;
+
+/// Says whether a run may continue.
+pub(crate) type Check = Box<dyn FnMut() -> bool + Send>;
+
 /// Bytes that are read or made per step.
 const BYTES_PER_STEP: usize = 64;
 
@@ -37,11 +43,15 @@ pub(crate) struct Work {
     pub(crate) random: Option<u64>,
     /// Bytes that were read and not yet paid for.
     unpaid: usize,
+    /// Called every so many steps, if there is one.
+    pub(crate) check: Option<Check>,
+    /// Steps since the last check.
+    unchecked: u64,
 }
 
 impl Work {
     pub(crate) fn new(dialect: Dialect, fuel: u64) -> Work {
-        Work { dialect, fuel, made: 0, named: 0, kept: 0, random: None, unpaid: 0 }
+        Work { dialect, fuel, made: 0, named: 0, kept: 0, random: None, unpaid: 0, check: None, unchecked: 0 }
     }
 
     pub(crate) fn is_plain(&self) -> bool {
@@ -51,7 +61,20 @@ impl Work {
     /// Takes some steps.
     pub(crate) fn steps(&mut self, count: usize) -> Result<(), Stop> {
         self.fuel = self.fuel.checked_sub(count as u64).ok_or(Stop::Fuel)?;
-        Ok(())
+        self.unchecked = self.unchecked.saturating_add(count as u64);
+        match self.unchecked < STEPS_BETWEEN_CHECKS {
+            true => Ok(()),
+            false => self.check(),
+        }
+    }
+
+    #[cold]
+    fn check(&mut self) -> Result<(), Stop> {
+        self.unchecked = 0;
+        match self.check.as_mut().is_none_or(|check| check()) {
+            true => Ok(()),
+            false => Err(Stop::Check),
+        }
     }
 
     /// Reads some bytes.

@@ -88,6 +88,7 @@ impl Browser {
         for domain in ["Page", "Network", "Runtime", "Log"] {
             browser.call(&format!("{domain}.enable"), Vec::new());
         }
+        browser.call("Page.setLifecycleEventsEnabled", vec![("enabled", true.into())]);
         browser
     }
 
@@ -122,8 +123,15 @@ impl Browser {
 
     fn navigate(&mut self, address: &str) {
         self.events.clear();
-        self.call("Page.navigate", vec![("url", address.into())]);
-        while !self.events.iter().any(|(name, _)| name == "Page.loadEventFired") {
+        let started = self.call("Page.navigate", vec![("url", address.into())]);
+        let loader = started.get("loaderId").expect("every visit is a load").clone();
+        // The page before may still be loading, so that its events come as well.
+        let is_loaded = |(name, event): &(String, Value)| {
+            name == "Page.lifecycleEvent"
+                && event.get("name") == Some(&"load".into())
+                && event.get("loaderId") == Some(&loader)
+        };
+        while !self.events.iter().any(is_loaded) {
             let message = self.message();
             self.note(&message);
         }
@@ -131,24 +139,43 @@ impl Browser {
 
     /// The value of an expression in the page, or what its promise comes to. Must be JSON.
     pub fn evaluate(&mut self, expression: &str) -> Value {
+        self.evaluate_here(expression).unwrap_or_else(|| panic!("the page was left during: {expression}"))
+    }
+
+    /// Like `evaluate`, but `None` if the page is left meanwhile.
+    fn evaluate_here(&mut self, expression: &str) -> Option<Value> {
         let options = vec![
             ("expression", expression.into()),
             ("returnByValue", true.into()),
             ("awaitPromise", true.into()),
             ("userGesture", true.into()),
         ];
-        let reply = self.call("Runtime.evaluate", options);
+        let reply = match self.try_call("Runtime.evaluate", options) {
+            Ok(reply) => reply,
+            Err(error) => {
+                let message = error.get("message").and_then(Value::as_text).unwrap_or_default();
+                let is_left = ["navigated", "context"].iter().any(|word| message.contains(word));
+                assert!(is_left, "{expression}: {message}");
+                return None;
+            }
+        };
         assert!(reply.get("exceptionDetails").is_none(), "{expression}: {}", reply.to_json());
-        reply.get("result").and_then(|result| result.get("value")).cloned().unwrap_or_default()
+        Some(reply.get("result").and_then(|result| result.get("value")).cloned().unwrap_or_default())
     }
 
-    /// Waits until an expression in the page is true, and gives its value.
+    /// Waits until an expression in the page is true, and gives its value. A link that was followed may end the page that
+    /// was asked first; then the next one is asked.
     pub fn wait(&mut self, expression: &str) -> Value {
-        let found = self.evaluate(&format!(
+        let until = format!(
             "new Promise((resolve) => {{ const end = performance.now() + {WAIT_MS}; const look = () => {{ let found = null; \
              try {{ found = ({expression}); }} catch {{ }} if (found || performance.now() > end) resolve(found && typeof found === 'object' ? true : found ?? null); \
              else setTimeout(look, 15); }}; look(); }})"
-        ));
+        );
+        let found = loop {
+            if let Some(found) = self.evaluate_here(&until) {
+                break found;
+            }
+        };
         let is_true =
             !matches!(found, Value::Null) && found != false.into() && found != "".into() && found != 0.into();
         if !is_true {
@@ -259,6 +286,10 @@ impl Browser {
     }
 
     fn call(&mut self, method: &str, params: Vec<(&str, Value)>) -> Value {
+        self.try_call(method, params).unwrap_or_else(|error| panic!("{method}: {}", error.to_json()))
+    }
+
+    fn try_call(&mut self, method: &str, params: Vec<(&str, Value)>) -> Result<Value, Value> {
         self.commands_sent += 1;
         let id = self.commands_sent;
         let mut command = vec![("id", id.into()), ("method", method.into()), ("params", Value::map(params))];
@@ -270,8 +301,10 @@ impl Browser {
         loop {
             let message = self.message();
             if message.get("id") == Some(&id.into()) {
-                assert!(message.get("error").is_none(), "{method}: {}", message.to_json());
-                return message.get("result").cloned().unwrap_or_default();
+                if let Some(error) = message.get("error") {
+                    return Err(error.clone());
+                }
+                return Ok(message.get("result").cloned().unwrap_or_default());
             }
             self.note(&message);
         }

@@ -1,8 +1,10 @@
 //! `anabranch dataset submit`: a dataset that a server builds.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anabranch_server::{ApiRequest, Client, ServerAddress};
+use anabranch_engine::clock::{Clock as _, SystemClock};
+use anabranch_server::{ApiRequest, Client, ClientError, Code, ServerAddress};
 use anabranch_text::quote;
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -16,7 +18,7 @@ use crate::recipe::{Remote, ask};
 /// The end of the help text.
 pub(super) const HELP: &str = "\
 The server checks the configuration and keeps the job, which outlives this command and restarts of
-the server. Which models there are, and which files a seed may come from, is up to the server: see
+the server; --wait waits for a server that is restarted, for a minute. Which models there are, and which files a seed may come from, is up to the server: see
 docs/serving-datasets.md. Without --server, the server of --data is asked.
 
 stdout: the id of the dataset; with --json its id, run and page, and with --wait then its state at
@@ -131,20 +133,41 @@ impl Submit {
         Ok(())
     }
 
-    /// Follows the build. A restarted server continues it in another run.
+    /// Follows the build. A restarted server continues it in another run, so the state of the dataset decides whether it
+    /// goes on. A server that does not answer is asked again for a while.
     async fn ended(&self, client: &Client, accepted: &AcceptedJob) -> Result<(), Failure> {
         let path = format!("/v1/datasets/{}", accepted.id);
-        let mut display = RemoteDisplay::new();
-        let mut run = accepted.run.clone();
+        let mut followed = FollowedRun::new(accepted.run.clone());
+        let mut retries = RETRIES;
         let ended = loop {
-            follow(client, &run, &mut display).await?;
-            let dataset = client.api(&ApiRequest::get(&*path)).await?;
-            match dataset["state"].as_str() {
-                Some("queued" | "running") => run = dataset["run"].as_str().unwrap_or(&run).to_owned(),
-                _ => break dataset,
+            let read_before = followed.read;
+            let broken = followed.read_all(client).await.err();
+            let asked = client.api(&ApiRequest::get(&*path)).await;
+            let problem = match asked {
+                Ok(dataset) => match dataset["state"].as_str() {
+                    Some("queued" | "running") => {
+                        match (followed.continues_in(dataset["run"].as_str()), broken) {
+                            (true, None) => None,
+                            (_, broken) => Some(broken.unwrap_or_else(stopped_early)),
+                        }
+                    }
+                    _ => break dataset,
+                },
+                Err(error) if may_pass(&error) => Some(error),
+                Err(error) => return Err(error.into()),
+            };
+            if followed.read > read_before {
+                retries = RETRIES;
+            }
+            if let Some(problem) = problem {
+                retries = retries.checked_sub(1).ok_or_else(|| given_up(&accepted.id, &problem))?;
+                if retries == RETRIES - 1 {
+                    out::note(&format!("{problem}; trying again"));
+                }
+                SystemClock.sleep_until(SystemClock.now() + RETRY_EVERY).await;
             }
         };
-        drop(display);
+        drop(followed);
         self.report(&ended)
     }
 
@@ -172,18 +195,69 @@ impl Submit {
     }
 }
 
-/// Follows the events of a run to its end.
-async fn follow(client: &Client, run: &str, display: &mut RemoteDisplay) -> Result<(), Failure> {
-    let mut events = client.follow(&format!("/v1/runs/{run}/events")).await?;
-    while let Some(event) = events.next().await {
-        let event = event?;
-        match &*event.kind {
-            "progress" => display.update(&serde_json::from_str(&event.data).unwrap_or_default()),
-            "end" => return Ok(()),
-            _ => {}
-        }
+/// The retries of a server that does not answer, a minute in all. Events that arrive renew them.
+const RETRIES: u32 = 120;
+/// The interval of retries.
+const RETRY_EVERY: Duration = Duration::from_millis(500);
+
+/// Whether the same request may succeed later.
+fn may_pass(error: &ClientError) -> bool {
+    match error {
+        ClientError::Connect { .. } | ClientError::Broken { .. } => true,
+        ClientError::Call { code, .. } => matches!(code, Code::Unavailable | Code::ResourceExhausted),
+        _ => false,
     }
-    Err(Failure::of("the server ended the events before the dataset was built; it may shut down"))
+}
+
+fn stopped_early() -> ClientError {
+    ClientError::Broken { cause: "its events ended before the dataset was built".to_owned() }
+}
+
+fn given_up(id: &str, problem: &ClientError) -> Failure {
+    Failure::of(format!(
+        "{problem}; the server has not answered for a minute. It builds an accepted dataset to its end: see the \
+         dataset {id} once it is back"
+    ))
+}
+
+/// The run of a build, read event by event.
+struct FollowedRun {
+    run: String,
+    /// The last event that was read; 0 before the first.
+    last: u64,
+    /// The number of events that were read, of all runs.
+    read: u64,
+    display: RemoteDisplay,
+}
+
+impl FollowedRun {
+    fn new(run: String) -> FollowedRun {
+        FollowedRun { run, last: 0, read: 0, display: RemoteDisplay::new() }
+    }
+
+    /// Reads the events of a run from where it is. An error if they end before the run does.
+    async fn read_all(&mut self, client: &Client) -> Result<(), ClientError> {
+        let mut events = client.follow(&format!("/v1/runs/{}/events?after={}", self.run, self.last)).await?;
+        while let Some(event) = events.next().await {
+            let event = event?;
+            self.read += 1;
+            self.last = event.id.unwrap_or(self.last);
+            match &*event.kind {
+                "progress" => self.display.update(&serde_json::from_str(&event.data).unwrap_or_default()),
+                "end" => return Ok(()),
+                _ => {}
+            }
+        }
+        Err(stopped_early())
+    }
+
+    /// Goes on with the run that builds the dataset now; false if that is the same run.
+    fn continues_in(&mut self, run: Option<&str>) -> bool {
+        let Some(run) = run.filter(|run| *run != self.run) else { return false };
+        self.run = run.to_owned();
+        self.last = 0;
+        true
+    }
 }
 
 fn read(file: &Path) -> Result<String, Failure> {

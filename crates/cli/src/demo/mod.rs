@@ -59,7 +59,7 @@ const BAR: usize = 56;
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Demo {
     /// Where to write the timeline; a file in a new folder for temporary files if not given. The dataset and the server's
-    /// files go into a folder of the same name beside it.
+    /// files go into a folder of the same name beside it. With --exit, the new folder is removed at the end.
     #[arg(long, value_name = "FILE.html")]
     out: Option<PathBuf>,
     /// Ends once everything was shown, instead of serving the console until Ctrl-C.
@@ -79,47 +79,81 @@ struct TracedAnswer {
 impl Demo {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let afterwards = if self.exit { Afterwards::Exit } else { Afterwards::Serve };
-        let user = self.user;
-        let folder = wait::here(Box::pin(self.show()))?;
+        let files = Files::new(self.out, afterwards)?;
+        wait::here(Box::pin(show(self.user, &files)))?;
         let runtime = wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(2))?;
-        wait::on(&runtime, Box::pin(console::serve(&folder, user, afterwards)))
-    }
-
-    /// Shows everything that needs no server. Returns the folder of its files.
-    async fn show(self) -> Result<PathBuf, Failure> {
-        let engine = engine(&[])?;
-        let plan = engine.compile(&unhurried()?, &PathBuf::new())?;
-        let together = run(&engine, &plan, self.user, Order::Parallel).await?;
-        let one_by_one = run(&engine, &plan, self.user, Order::Sequential).await?;
-        let file = self.out.map_or_else(new_file, Ok)?;
-        let folder = file.with_extension("");
-        out::file(&file, &together.trace.html())?;
-
-        let mut text = format!(
-            "The feed of user {}, from a plan of {} nodes:\n\n",
-            self.user,
-            explain(&plan).nodes.len()
-        );
-        text.push_str(&table(&together.answer, engine.registries()).text(2));
-        text.push_str(&story(&plan, &together, &one_by_one));
-        text.push_str(&stalled(self.user, &together).await?);
-        text.push_str(&recipes::told().await?);
-        text.push_str(&datasets::told(&folder).await?);
-        text.push_str(&format!("\nThe timeline, to zoom into: {}\n", file.display()));
-        text.push_str(&explain_command());
-        out::data(&text)?;
-        Ok(folder)
+        wait::on(&runtime, Box::pin(console::serve(&files.folder(), self.user, afterwards)))
     }
 }
 
-/// A file in a new folder that only this user can read. A predictable name could be another user's link.
-fn new_file() -> Result<PathBuf, Failure> {
+/// Shows everything that needs no server.
+async fn show(user: i64, files: &Files) -> Result<(), Failure> {
+    let engine = engine(&[])?;
+    let plan = engine.compile(&unhurried()?, &PathBuf::new())?;
+    let together = run(&engine, &plan, user, Order::Parallel).await?;
+    let one_by_one = run(&engine, &plan, user, Order::Sequential).await?;
+    out::file(&files.timeline, &together.trace.html())?;
+
+    let mut text =
+        format!("The feed of user {}, from a plan of {} nodes:\n\n", user, explain(&plan).nodes.len());
+    text.push_str(&table(&together.answer, engine.registries()).text(2));
+    text.push_str(&story(&plan, &together, &one_by_one));
+    text.push_str(&stalled(user, &together).await?);
+    text.push_str(&recipes::told().await?);
+    text.push_str(&datasets::told(&files.folder()).await?);
+    if files.are_kept() {
+        text.push_str(&format!("\nThe timeline, to zoom into: {}\n", files.timeline.display()));
+    }
+    text.push_str(&explain_command());
+    out::data(&text)?;
+    Ok(())
+}
+
+/// The files of the demo.
+struct Files {
+    timeline: PathBuf,
+    /// A folder that is removed with this value.
+    removed: Option<PathBuf>,
+}
+
+impl Files {
+    /// Without a file to write, those of a demo that ends by itself are removed: nobody is left to look at them.
+    fn new(out: Option<PathBuf>, afterwards: Afterwards) -> Result<Files, Failure> {
+        if let Some(timeline) = out {
+            return Ok(Files { timeline, removed: None });
+        }
+        let folder = new_folder()?;
+        let timeline = folder.join("feed.html");
+        Ok(Files { timeline, removed: (afterwards == Afterwards::Exit).then_some(folder) })
+    }
+
+    /// The folder of the dataset and of the server.
+    fn folder(&self) -> PathBuf {
+        self.timeline.with_extension("")
+    }
+
+    fn are_kept(&self) -> bool {
+        self.removed.is_none()
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.removed {
+            // What cannot be removed is left to the system, like all temporary files.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+/// A new folder that only this user can read. A predictable name could be another user's link.
+fn new_folder() -> Result<PathBuf, Failure> {
     use std::hash::{BuildHasher as _, RandomState};
     use std::os::unix::fs::DirBuilderExt as _;
     let folder = std::env::temp_dir().join(format!("anabranch-demo-{:016x}", RandomState::new().hash_one(0)));
     let made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
     made.map_err(|error| Failure::of(format!("cannot make {}: {error}", folder.display())))?;
-    Ok(folder.join("feed.html"))
+    Ok(folder)
 }
 
 /// The command that explains the plan, for the program that the reader uses.
@@ -135,8 +169,10 @@ fn explain_command() -> String {
 /// The same feed while some kinds of reads hang.
 async fn stalled(user: i64, whole: &TracedAnswer) -> Result<String, Failure> {
     let engine = engine(&STALLED)?;
+    // The replies of the first run are what the second falls back to, however long they take.
+    let first = engine.compile(&unhurried()?, &PathBuf::new())?;
+    run(&engine, &first, user, Order::Parallel).await?;
     let plan = engine.compile(PLAN, &PathBuf::new())?;
-    run(&engine, &plan, user, Order::Parallel).await?;
     let TracedAnswer { answer, trace } = run(&engine, &plan, user, Order::Parallel).await?;
     let ids = |answer: &Answer| answer.candidates().map(|row| row.id).collect::<Vec<_>>();
     let (before, now) = (ids(&whole.answer), ids(&answer));

@@ -121,8 +121,9 @@ async fn export_spooled(
 
 impl Import {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let archive = Input::open(&self.file, &self.at.folder())?;
-        self.at.run_until("stopped; what was imported so far is kept", MissingStore::Make, async |backend| {
+        let open = || Input::open(&self.file, &self.at.folder());
+        let stopped = "stopped; what was imported so far is kept";
+        self.at.run_with(stopped, MissingStore::Make, open, async |backend, archive| {
             let file_name = || self.file.file_name().map(|name| name.to_string_lossy().into_owned());
             let label = self.label.clone().or_else(file_name).unwrap_or_default();
             let terms =
@@ -133,6 +134,11 @@ impl Import {
             }
             for it in &imported.names {
                 match it.taken_by {
+                    None if it.is_skipped => out::note(&format!(
+                        "warning: skipped the name `{}`, which looks like the beginning of an address; it has {} in the \
+                         archive",
+                        it.name, it.address
+                    )),
                     None => out::data(&format!("{} {}\n", it.address, it.name))?,
                     Some(other) => out::note(&format!(
                         "warning: `{}` is {other} here and stays so; the archive has {}",
@@ -155,7 +161,7 @@ impl Import {
 fn import_json(imported: &anabranch_content::ImportReport) -> Json {
     let name = |it: &anabranch_content::ImportedName| {
         let taken_by = it.taken_by.map(|it| it.to_string());
-        json!({"name": it.name, "address": it.address.to_string(), "taken_by": taken_by})
+        json!({"name": it.name, "address": it.address.to_string(), "taken_by": taken_by, "skipped": it.is_skipped})
     };
     let names: Vec<Json> = imported.names.iter().map(name).collect();
     json!({
@@ -232,11 +238,12 @@ impl DropImport {
                 ))
             })?;
             out::note(&format!(
-                "import {} no longer holds {} and {}; {} forgotten",
+                "import {} no longer holds {} and {}; {} forgotten, {} dropped",
                 dropped.record.id,
                 count(dropped.record.blobs, "blob"),
                 count(dropped.record.derivations, "recipe"),
                 count(dropped.memos, "memo"),
+                count(dropped.names, "name"),
             ));
             Ok(())
         })

@@ -49,10 +49,22 @@ impl At {
         missing: MissingStore,
         work: impl AsyncFnOnce(&Backend) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        self.run_with(stopped, missing, || Ok(()), async |backend, ()| work(backend).await)
+    }
+
+    /// The same for work with input, which is read before the store is opened. Reading may block.
+    pub(super) fn run_with<I, T>(
+        &self,
+        stopped: &str,
+        missing: MissingStore,
+        read: impl FnOnce() -> Result<I, Failure>,
+        work: impl AsyncFnOnce(&Backend, I) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let runtime = runtime()?;
         let interrupt = Interrupt::listen(&runtime, stopped)?;
+        let input = read()?;
         let backend = wait::on(&runtime, Box::pin(interrupt.or(self.open(missing))))?;
-        let result = wait::on(&runtime, Box::pin(interrupt.or(work(&backend))));
+        let result = wait::on(&runtime, Box::pin(interrupt.or(work(&backend, input))));
         let result = result.map_err(credentials::explained);
         let handover = match result {
             Err(Failure::Interrupted) => Handover::AtOnce,

@@ -6,15 +6,18 @@
 //! ("was pinned already", "0 of them new") are those of the last attempt. A name that another command set in between is
 //! set once more, as if this command had come second.
 
+use std::fs::File;
 use std::io::ErrorKind::BrokenPipe;
 use std::io::Write;
 use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_content::{
-    Address, Collect, CollectReport, DroppedImport, ExportReport, Health, Import, ImportRecord, ImportReport,
-    NameChange, Put, Scrub, ScrubReport,
+    Address, Class, Collect, CollectReport, DroppedImport, Error as StoreError, ExportReport, Health, Import,
+    ImportRecord, ImportReport, NameChange, Put, RemovalReason, Scrub, ScrubReport,
 };
 use anabranch_recipe::{
     AddedRecipe, Draft, Error, Invalidate, InvalidationReport, Listener, Notice, Signature, Status,
@@ -24,8 +27,9 @@ use anabranch_server::{Client, ClientError, Code, NoticeStream, ResolvedTarget, 
 use anabranch_text::{closest, quote};
 use bytes::Bytes;
 
+use super::folder::FileToRead;
 use super::incoming::IncomingValue;
-use super::input::Input;
+use super::input::{Input, unread};
 use super::owner::{Handover, Owner};
 use super::place::{Connection, Place};
 use super::pour;
@@ -41,10 +45,45 @@ pub(super) struct Backend {
 /// The most owners that may end during one call before the command gives up.
 const OWNERS_MOST: usize = 200;
 
+/// From this length on, a file is put on several threads.
+const LARGE_FILE: u64 = 1 << 20;
+
+/// Stores a large file on several threads, and shows the progress on a terminal.
+async fn put_file(owner: &Owner, path: &Path, len: u64) -> Result<Put, Failure> {
+    let file = File::open(path).map_err(|error| unread(path, &error))?;
+    put_opened(owner, file, &Mutex::new(Meter::new("reading", Some(len)))).await
+}
+
+/// The same for a file of a folder, which must not change while it is read.
+async fn put_watched(owner: &Owner, watched: &FileToRead) -> Result<Put, Failure> {
+    let failed = |error| unread(watched.path(), &error);
+    let file = watched.open().map_err(failed)?;
+    let again = file.try_clone().map_err(failed)?;
+    let put = put_opened(owner, file, watched.meter()).await;
+    watched.check(&again).map_err(failed)?;
+    put
+}
+
+async fn put_opened(owner: &Owner, file: File, meter: &Mutex<Meter>) -> Result<Put, Failure> {
+    let copied = |more: u64| meter.lock().unwrap_or_else(PoisonError::into_inner).add(more as usize);
+    let put = owner.executor.store().put_file(file, Class::Acknowledged, copied).await;
+    Ok(put.map_err(Error::from)?)
+}
+
 /// A source of events.
 pub(super) enum EventSource {
     Local(Listener),
     Remote(Box<NoticeStream>),
+}
+
+/// The removal of a recipe's value, as far as the store knows it.
+pub(super) enum RemovedMemo {
+    /// It was removed for this reason.
+    For(RemovalReason),
+    /// It was not removed.
+    None,
+    /// A server does not say.
+    Unknown,
 }
 
 impl EventSource {
@@ -121,11 +160,23 @@ impl Backend {
 
     /// Stores an input as a blob.
     pub(super) async fn put(&self, input: &Input) -> Result<Put, Failure> {
-        self.call(async |connection| {
-            let from = input.reader()?;
-            match connection {
-                Connection::Owner(owner) => pour::into(from, |bytes| owner.executor.put_stream(bytes)).await,
-                Connection::Client(client) => pour::into(from, |bytes| client.put_stream(bytes)).await,
+        self.call(async |connection| match (connection, input) {
+            // Files that the system makes up as they are read have no length.
+            (Connection::Owner(owner), Input::File { path, len: len @ LARGE_FILE.. }) => {
+                put_file(owner, path, *len).await
+            }
+            (Connection::Owner(owner), Input::Opened { file, len: len @ LARGE_FILE.. }) => {
+                let file = file.try_clone().map_err(|error| unread(Path::new("the input"), &error))?;
+                put_opened(owner, file, &Mutex::new(Meter::new("reading", Some(*len)))).await
+            }
+            (Connection::Owner(owner), Input::Watched(file)) if file.len() >= LARGE_FILE => {
+                put_watched(owner, file).await
+            }
+            (Connection::Owner(owner), _) => {
+                pour::into(input.reader()?, |bytes| owner.executor.put_stream(bytes)).await
+            }
+            (Connection::Client(client), _) => {
+                pour::into(input.reader()?, |bytes| client.put_stream(bytes)).await
             }
         })
         .await
@@ -222,6 +273,18 @@ impl Backend {
         .await
     }
 
+    /// The removal of a recipe's value that has not been computed since.
+    pub(super) async fn removed(&self, address: Address) -> Result<RemovedMemo, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
+                let gone = executor.store().status(&address).await?.gone;
+                Ok(gone.map_or(RemovedMemo::None, |gone| RemovedMemo::For(gone.why)))
+            }
+            Connection::Client(_) => Ok(RemovedMemo::Unknown),
+        })
+        .await
+    }
+
     /// A value or a part of it, within a timeout if one is given.
     pub(super) async fn get(
         &self,
@@ -292,18 +355,35 @@ impl Backend {
         .await
     }
 
-    /// Points a name to an address, if it points to `expected` now.
+    /// Points a name to an address, if it points to `expected` now. After a lost reply the change may have been made, so
+    /// a name that then has the wanted address is no conflict.
     pub(super) async fn set_ref_if(
         &self,
         name: &str,
         address: Option<Address>,
         expected: Option<Address>,
     ) -> Result<bool, Failure> {
-        self.call(async |connection| match connection {
-            Connection::Owner(Owner { executor, .. }) => {
-                Ok(executor.store().name_if(name, address, expected).await?)
+        let attempts = AtomicU32::new(0);
+        self.call(async |connection| {
+            let is_retry = attempts.fetch_add(1, Ordering::Relaxed) > 0;
+            match connection {
+                Connection::Owner(Owner { executor, .. }) => {
+                    match executor.store().name_if(name, address, expected).await {
+                        Err(StoreError::NameConflict { found, .. }) if is_retry && found == address => {
+                            Ok(true)
+                        }
+                        set => Ok(set?),
+                    }
+                }
+                Connection::Client(client) => match client.set_ref_if(name, address, expected).await {
+                    Err(ClientError::Call { code: Code::Aborted, .. })
+                        if is_retry && latest(&client.history(name).await?) == address =>
+                    {
+                        Ok(true)
+                    }
+                    set => Ok(set?),
+                },
             }
-            Connection::Client(client) => Ok(client.set_ref_if(name, address, expected).await?),
         })
         .await
     }
@@ -436,6 +516,11 @@ impl Backend {
     }
 }
 
+/// The address of a name with this history.
+fn latest(history: &[NameChange]) -> Option<Address> {
+    history.last().and_then(|last| last.address)
+}
+
 async fn receive_archive(
     client: &Client,
     addresses: &[Address],
@@ -451,9 +536,9 @@ async fn receive_archive(
 }
 
 /// An error of an export. A broken pipe means that the reader has closed it.
-fn unexported(error: anabranch_content::Error) -> Failure {
+fn unexported(error: StoreError) -> Failure {
     match error {
-        anabranch_content::Error::Disk { cause, .. } if cause.kind() == BrokenPipe => Failure::Unheard,
+        StoreError::Disk { cause, .. } if cause.kind() == BrokenPipe => Failure::Unheard,
         error => error.into(),
     }
 }

@@ -7,6 +7,7 @@ use anabranch_server::{ClientError, Code, ServerAddress, Token};
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::local_token;
 
 /// How to talk to a server.
 #[derive(Args)]
@@ -32,7 +33,7 @@ impl Credentials {
             (None, Ok(text)) => Some(Token::parse(text.trim()).ok_or_else(|| {
                 Failure::Wrong(format!("{TOKEN} is not a token: printable ASCII without spaces"))
             })?),
-            (None, Err(_)) if is_own(url, data) => Some(of_file(&data.join("token"))?),
+            (None, Err(_)) if is_own(url, data) => Some(of_file(&local_token::find(data))?),
             (None, Err(_)) => None,
         };
         Ok(ServerAddress { url: url.to_owned(), token, authorities: self.ca_file.clone() })
@@ -42,12 +43,12 @@ impl Credentials {
 /// Whether the process that owns the store serves at this URL. No other server gets the token of the folder.
 fn is_own(url: &str, data: &Path) -> bool {
     let url = url.trim_end_matches('/').replacen("://localhost:", "://127.0.0.1:", 1);
-    Store::announced(data).is_some_and(|announced| announced == url) && data.join("token").is_file()
+    Store::announced(data).is_some_and(|announced| announced == url) && local_token::find(data).is_file()
 }
 
 /// The server of a store whose owner has no socket.
 pub(super) fn of_owner(listens_on: &str, data: &Path) -> ServerAddress {
-    let token = Token::of_file(&data.join("token")).ok();
+    let token = Token::of_file(&local_token::find(data)).ok();
     ServerAddress { url: listens_on.to_owned(), token, authorities: None }
 }
 

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use anabranch_content::Address;
+use anabranch_content::{Address, RemovalReason};
 use anabranch_recipe::Functions;
 use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::json;
 
 use super::at::{At, MissingStore};
-use super::backend::Backend;
+use super::backend::{Backend, RemovedMemo};
 use super::node::{Node, Value};
 use super::picture::Picture;
 use super::show;
@@ -20,7 +20,8 @@ use crate::table::Table;
 
 pub(super) const HELP: &str = "\
 stdout: the recipes that a get would compute now, in an order in which they could be computed, and \
-why. stderr: a summary, and the reasons for which the get would fail. Nothing is computed.
+why. A recipe that reads other recipes need not run if its function has already run on equal values \
+(early cut-off), so there may be fewer. stderr: a summary, and the reasons for which the get would fail. Nothing is computed.
 
   anabranch recipe explain page
   anabranch recipe explain page --svg page.svg     # draws the graph
@@ -58,6 +59,9 @@ const RECIPES_MOST: usize = 100_000;
 struct Work {
     /// The recipes to compute, each after those that it reads.
     computed: Vec<Step>,
+    /// Whether some of them may turn out to need no computing: they read the values of recipes, and their functions may
+    /// have run on equal values before.
+    may_be_cut_off: bool,
     /// The number of stored values that are read, and their bytes.
     stored: usize,
     stored_bytes: u64,
@@ -83,6 +87,7 @@ impl Explain {
                 };
                 return show::json(&json!({
                     "computed": work.computed.iter().map(step).collect::<Vec<_>>(),
+                    "may_be_cut_off": work.may_be_cut_off,
                     "stored": work.stored, "stored_bytes": work.stored_bytes, "faults": work.faults,
                 }));
             }
@@ -96,6 +101,7 @@ impl Explain {
             work.faults.iter().for_each(|fault| out::note(&format!("the get would fail: {fault}")));
             let computed = match work.computed.len() {
                 0 => "nothing".to_owned(),
+                recipes if work.may_be_cut_off => format!("at most {}", count(recipes, "recipe")),
                 recipes => count(recipes, "recipe"),
             };
             let (values, bytes) = (count(work.stored, "stored value"), size::format(work.stored_bytes));
@@ -126,6 +132,18 @@ impl Explain {
     }
 }
 
+/// The reason why a recipe has no value, as far as the store knows. It remembers removals for a month.
+async fn why_unknown(backend: &Backend, address: Address) -> Result<&'static str, Failure> {
+    Ok(match backend.removed(address).await? {
+        RemovedMemo::Unknown => "not computed before, or invalidated",
+        RemovedMemo::None => "not computed before",
+        RemovedMemo::For(RemovalReason::Invalidated) => "its value was invalidated",
+        RemovedMemo::For(RemovalReason::Collected) => "its value was collected",
+        RemovedMemo::For(RemovalReason::Quota) => "its value was evicted, because of the quota",
+        RemovedMemo::For(RemovalReason::Damaged) => "its value was damaged",
+    })
+}
+
 /// Walks from a recipe to the stored values, depth first.
 async fn find_work(backend: &Backend, root: Address) -> Result<Work, Failure> {
     enum Visit {
@@ -150,11 +168,13 @@ async fn find_work(backend: &Backend, root: Address) -> Result<Work, Failure> {
         if seen.len() > RECIPES_MOST {
             return Err(Failure::of(format!("more than {RECIPES_MOST} recipes and blobs")));
         }
+        let node = Node::find(backend, address).await?;
+        work.may_be_cut_off |= reader.is_some() && matches!(node, Node::Recipe { .. });
         let mut stored = |size: u64| {
             work.stored += 1;
             work.stored_bytes += size;
         };
-        let (recipe, why) = match Node::find(backend, address).await? {
+        let (recipe, why) = match node {
             Node::Blob { size } => {
                 stored(size);
                 continue;
@@ -169,7 +189,7 @@ async fn find_work(backend: &Backend, root: Address) -> Result<Work, Failure> {
                 continue;
             }
             Node::Recipe { recipe, value: Value::Evicted } => (recipe, "its value was evicted"),
-            Node::Recipe { recipe, .. } => (recipe, "not computed before, or invalidated"),
+            Node::Recipe { recipe, .. } => (recipe, why_unknown(backend, address).await?),
         };
         if !backend.is_remote() && functions.get(&recipe.function).is_none() {
             work.faults.push(format!("function `{}` of {address} is not known here", recipe.function));

@@ -43,9 +43,9 @@ pub(super) async fn put(
     for blob in &file.blobs {
         let put = match &blob.bytes {
             FileBytes::Here(bytes) => backend.put_bytes(bytes.clone()).await?,
-            FileBytes::At(path) => backend.put(&Input::open(path, path)?).await?,
+            FileBytes::At(path) => backend.put(&Input::named(path)?).await?,
             FileBytes::Folder(path) => {
-                blobs.push(folder::put(backend, WalkedFolder::find(path, store)?).await?.address);
+                blobs.push(folder::put(backend, WalkedFolder::named(path, store)?).await?.address);
                 continue;
             }
         };

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anabranch_recipe::NamedPath;
 use bytes::Bytes;
 
 use super::folder::FileToRead;
@@ -22,7 +23,8 @@ pub(super) enum Input {
     /// A file of a folder.
     Watched(FileToRead),
     Memory(Bytes),
-    Spool {
+    /// A file that stays open: one that a recipe file names, or an unnamed one with the bytes of a pipe.
+    Opened {
         file: Arc<File>,
         len: u64,
     },
@@ -52,10 +54,21 @@ impl Input {
         spool(pipe, near).map_err(|error| unread(path, &error))
     }
 
+    /// The file that a recipe file names.
+    pub(super) fn named(named: &NamedPath) -> Result<Input, Failure> {
+        let failed = |error| unread(named.path(), &error);
+        let file = named.open().map_err(failed)?;
+        let found = file.metadata().map_err(failed)?;
+        match found.is_file() {
+            true => Ok(Input::Opened { file: Arc::new(file), len: found.len() }),
+            false => Err(Failure::of(format!("{} is no longer a file", named.path().display()))),
+        }
+    }
+
     /// The number of bytes. A file can still grow.
     fn len(&self) -> u64 {
         match self {
-            Input::File { len, .. } | Input::Spool { len, .. } => *len,
+            Input::File { len, .. } | Input::Opened { len, .. } => *len,
             Input::Memory(bytes) => bytes.len() as u64,
             Input::Watched(_) => 0,
         }
@@ -76,17 +89,17 @@ impl Input {
             Input::File { path, .. } => Ok(Box::new(File::open(path).map_err(|error| unread(path, &error))?)),
             Input::Watched(file) => file.reader().map_err(|error| unread(file.path(), &error)),
             Input::Memory(bytes) => Ok(Box::new(io::Cursor::new(bytes.clone()))),
-            Input::Spool { file, .. } => Ok(Box::new(SpoolReader { file: Arc::clone(file), at: 0 })),
+            Input::Opened { file, .. } => Ok(Box::new(OpenedReader { file: Arc::clone(file), at: 0 })),
         }
     }
 }
 
-struct SpoolReader {
+struct OpenedReader {
     file: Arc<File>,
     at: u64,
 }
 
-impl Read for SpoolReader {
+impl Read for OpenedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.file.read_at(buffer, self.at)?;
         self.at += len as u64;
@@ -104,10 +117,10 @@ fn spool(from: impl Read, near: &Path) -> io::Result<Input> {
     let mut file = pour::spool_file(near)?;
     file.write_all(&start)?;
     let len = start.len() as u64 + io::copy(&mut from, &mut file)?;
-    Ok(Input::Spool { file: Arc::new(file), len })
+    Ok(Input::Opened { file: Arc::new(file), len })
 }
 
-fn unread(path: &Path, error: &io::Error) -> Failure {
+pub(super) fn unread(path: &Path, error: &io::Error) -> Failure {
     Failure::of(format!("cannot read {}: {error}", path.display()))
 }
 

@@ -74,11 +74,11 @@ impl Interrupt {
         Ok(Interrupt { pressed, _task: task })
     }
 
-    /// Does work until Ctrl-C is pressed.
+    /// Does work until Ctrl-C is pressed. If it was pressed before, the work does not begin.
     pub(super) async fn or<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        match select(pin!(work), pin!(self.pressed.notified())).await {
-            Either::Left((result, _)) => result,
-            Either::Right(_) => Err(Failure::Interrupted),
+        match select(pin!(self.pressed.notified()), pin!(work)).await {
+            Either::Left(_) => Err(Failure::Interrupted),
+            Either::Right((result, _)) => result,
         }
     }
 }

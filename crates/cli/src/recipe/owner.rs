@@ -51,7 +51,7 @@ impl Owner {
                 let mut task = JoinSet::new();
                 task.spawn(async move {
                     // An error means that the sender was dropped, which also means stop.
-                    service.serve_local(listener, async { drop(stopped.await) }).await;
+                    service.serve(listener, async { drop(stopped.await) }).await;
                 });
                 ServingTask { stop, task }
             });

@@ -1,5 +1,6 @@
 //! Opening a store: this process becomes its owner, or a client of the process that owns it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -123,5 +124,35 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
 /// The failure of opening a store.
 pub(crate) fn unopened(folder: &Path, error: &Error) -> Failure {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    Failure::of(format!("{}: {error}{cause}", folder.display()))
+    let help = match error {
+        Error::Store(StoreError::Disk { cause, .. })
+            if matches!(cause.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
+        {
+            "; reading a store takes its lock and replays its log, so it must be writable: copy the folder, and name the \
+             copy with --data"
+        }
+        _ => "",
+    };
+    Failure::of(format!("{}: {error}{cause}{help}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_store_that_cannot_be_written_is_refused_with_the_way_out() {
+        let said = |kind| {
+            let cause = Arc::new(io::Error::from(kind));
+            let error = StoreError::Disk { doing: "open", path: "lock".into(), cause };
+            format!("{:?}", unopened(Path::new("store"), &Error::Store(error)))
+        };
+        for kind in [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied] {
+            assert!(said(kind).contains("copy the folder, and name the copy with --data"), "{}", said(kind));
+        }
+        assert!(!said(ErrorKind::NotFound).contains("copy"));
+    }
 }

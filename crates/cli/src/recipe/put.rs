@@ -48,10 +48,12 @@ impl Put {
             return Err(Failure::Wrong("--ref names one file or folder; put them one by one".to_owned()));
         }
         // All paths are opened first, so that a bad path fails before any address is printed.
-        let paths = self.files.iter().map(|path| Ok((path, PathToPut::open(path, &self.at)?)));
-        let paths = paths.collect::<Result<Vec<_>, Failure>>()?;
+        let open = || {
+            let paths = self.files.iter().map(|path| Ok((path, PathToPut::open(path, &self.at)?)));
+            paths.collect::<Result<Vec<_>, Failure>>()
+        };
         let stopped = "stopped; no part of an unfinished file or folder is stored";
-        self.at.run_until(stopped, MissingStore::Make, async |backend| {
+        self.at.run_with(stopped, MissingStore::Make, open, async |backend, paths| {
             let mut kept = Vec::new();
             for (path, to_put) in paths {
                 let put = to_put.put(backend, path).await?;

@@ -1,5 +1,6 @@
 //! `anabranch recipe ref`.
 
+use anabranch_recipe::is_short_address;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
@@ -103,6 +104,12 @@ impl Set {
                     backend.set_ref_if(&self.name, Some(address), Some(old)).await?
                 }
             };
+            if is_short_address(&self.name) {
+                out::note(&format!(
+                    "warning: `{}` looks like the beginning of an address; as a target it now means this name",
+                    self.name
+                ));
+            }
             out::data(&format!("{address}\n"))
         })
     }

@@ -9,12 +9,14 @@ use anabranch_server::{AllowedHost, Scope, Settings};
 use anabranch_text::{duration, size};
 use clap::Args;
 use serde_json::json;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::datasets::DatasetConfig;
 use super::plans::PlanConfig;
 use super::resolver::{Resolver, Row, count, path, positive};
 use super::{Serve, listen_address};
 use crate::failure::Failure;
+use crate::log::LogOption;
 use crate::recipe::quota;
 use crate::table::Table;
 
@@ -29,6 +31,7 @@ pub(crate) struct ConfigArgs {
     #[arg(long, value_name = "IP:PORT", env = "ANABRANCH_LISTEN", hide_env_values = true, value_parser = listen_address)]
     listen: Option<SocketAddr>,
     /// The file of the local token, which may do everything: DATA/token if not given. It is made if it is missing.
+    /// Commands with the same --data find it.
     #[arg(long, value_name = "FILE", env = "ANABRANCH_TOKEN_FILE", hide_env_values = true)]
     token_file: Option<PathBuf>,
     /// What requests without a token may do: read, run or admin. Nothing if not given.
@@ -58,6 +61,10 @@ pub(crate) struct ConfigArgs {
     /// Threads for network and files: 2 if not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_THREADS", hide_env_values = true, value_parser = positive)]
     threads: Option<usize>,
+    /// Threads that compute plans, recipes and datasets: cpu_threads of the project file's engine table, or the number of
+    /// cores if not given.
+    #[arg(long, value_name = "COUNT", env = "ANABRANCH_CPU_THREADS", hide_env_values = true, value_parser = positive)]
+    cpu_threads: Option<usize>,
     /// The largest HTTP body that is not a blob: 16MiB if not given.
     #[arg(long, value_name = "SIZE", env = "ANABRANCH_MAX_BODY", hide_env_values = true, value_parser = size::parse)]
     max_body: Option<u64>,
@@ -73,10 +80,11 @@ pub(crate) struct ConfigArgs {
     /// Connections: 1024 if not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_MAX_CONNECTIONS", hide_env_values = true, value_parser = positive)]
     max_connections: Option<usize>,
-    /// Requests that the server works on at a time, at most half of them for one client: 2048 if not given.
+    /// Runs of plans at a time, and as many other requests; at most half of each for one client: 2048 if not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_MAX_IN_FLIGHT", hide_env_values = true, value_parser = positive)]
     max_in_flight: Option<usize>,
-    /// Requests that wait for that; beyond them, 503 or 429 with Retry-After: 2048 if not given.
+    /// Runs of plans that wait for that, and as many other requests; beyond them, 503 or 429 with Retry-After: 2048 if
+    /// not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_MAX_QUEUE", hide_env_values = true)]
     max_queue: Option<usize>,
     /// Requests whose answers are not read to their end: 16384 if not given.
@@ -100,6 +108,7 @@ pub(crate) struct ConfigArgs {
 pub(crate) struct ServeConfig {
     /// The project file.
     pub(crate) project: Option<PathBuf>,
+    pub(crate) log: LogOption,
     pub(crate) listen: SocketAddr,
     pub(crate) data: PathBuf,
     pub(crate) token_file: PathBuf,
@@ -112,7 +121,7 @@ pub(crate) struct ServeConfig {
     pub(crate) accept_loss: bool,
     pub(crate) function_memory: u32,
     pub(crate) threads: usize,
-    pub(crate) cpu_threads: Option<u32>,
+    pub(crate) cpu_threads: usize,
     pub(crate) settings: Settings,
     pub(crate) plans: PlanConfig,
     pub(crate) datasets: DatasetConfig,
@@ -122,9 +131,12 @@ pub(crate) struct ServeConfig {
 impl ServeConfig {
     /// The settings from a command line, its environment and its project file.
     pub(super) fn of(serve: &Serve) -> Result<ServeConfig, Failure> {
-        let Serve { data, config: args, plans, options, datasets, sources, .. } = serve;
+        let Serve { data, config: args, plans, options, datasets, sources, log, .. } = serve;
         let project = args.find_project()?;
         let mut from = Resolver::new(project.as_ref(), sources);
+        from.project_file();
+        let log = from.pick("log", *log, str::parse)?.unwrap_or_default().or_level(LevelFilter::INFO);
+        from.show(&log);
         let local = SocketAddr::from(([127, 0, 0, 1], 7421));
         let listen = from.shown("listen", args.listen, listen_address, local, SocketAddr::to_string)?;
         let folder = from.pick("data", data.given().map(Path::to_owned), path)?;
@@ -147,13 +159,14 @@ impl ServeConfig {
         let function_memory =
             u32::try_from(memory).map_err(|_| Failure::of("function_memory: at most 4 GiB".to_owned()))?;
         let threads = from.positive("threads", args.threads, 2)?;
+        let cpu_threads = args.cpu_threads(&mut from)?;
         let settings = args.bounds(&mut from, allowed_hosts)?;
         let plans = plans.resolve(&mut from)?;
         let datasets = datasets.resolve(&folder, &mut from)?;
         let rows = from.rows();
         Ok(ServeConfig {
-            cpu_threads: project.as_ref().and_then(|project| project.engine.cpu_threads),
             project: project.map(|project| project.file),
+            log,
             listen,
             data: folder,
             token_file,
@@ -164,6 +177,7 @@ impl ServeConfig {
             accept_loss,
             function_memory,
             threads,
+            cpu_threads,
             settings,
             plans,
             datasets,
@@ -193,6 +207,15 @@ impl ConfigArgs {
             (Some(_), None) => Err(Failure::Wrong("--tls-cert needs --tls-key".to_owned())),
             (None, Some(_)) => Err(Failure::Wrong("--tls-key needs --tls-cert".to_owned())),
         }
+    }
+
+    fn cpu_threads(&self, from: &mut Resolver<'_>) -> Result<usize, Failure> {
+        let given = from.pick("cpu_threads", self.cpu_threads, positive)?;
+        let threads =
+            given.or_else(|| from.of_engine(|engine| engine.cpu_threads.map(|count| count as usize)));
+        let threads = threads.unwrap_or_else(|| anabranch_engine::Config::default().cpu_threads);
+        from.show(&threads);
+        Ok(threads)
     }
 
     fn bounds(&self, from: &mut Resolver<'_>, allowed_hosts: Vec<AllowedHost>) -> Result<Settings, Failure> {
@@ -275,7 +298,8 @@ mod tests {
 
     #[test]
     fn every_option_is_a_variable_and_a_field_and_is_printed() {
-        let mut options = BTreeSet::new();
+        // `--log` is an option of all commands.
+        let mut options = BTreeSet::from(["log".to_owned()]);
         for option in Command::command().get_arguments() {
             let name = option.get_id().as_str();
             if name != "print_config" {
@@ -291,7 +315,7 @@ mod tests {
         let serve = Command::try_parse_from(["serve"]).unwrap().serve;
         let config = ServeConfig::of(&serve).unwrap();
         let printed: BTreeSet<String> = config.rows.iter().map(|row| row.name.to_owned()).collect();
-        assert_eq!(printed, fields);
+        assert_eq!(printed, fields.into_iter().chain(["project".to_owned()]).collect());
         assert!(config.rows.iter().all(|row| !row.value.is_empty()));
     }
 

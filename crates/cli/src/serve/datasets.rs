@@ -11,7 +11,7 @@ use anabranch_server::{DatasetSettings, Datasets};
 use anabranch_text::size;
 use clap::Args;
 
-use super::resolver::{Resolver, path};
+use super::resolver::{Resolver, path, positive};
 use crate::failure::Failure;
 
 /// Dataset jobs.
@@ -28,6 +28,12 @@ pub(crate) struct DatasetArgs {
     /// The most builds at a time, up to 1000; more wait in order. 2 if not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_DATASET_BUILDS", hide_env_values = true, value_parser = builds)]
     dataset_builds: Option<usize>,
+    /// The most jobs that are queued or being built, at most half of them of one client. 100 if not given.
+    #[arg(long, value_name = "COUNT", env = "ANABRANCH_DATASET_OPEN", hide_env_values = true, value_parser = positive)]
+    dataset_open: Option<usize>,
+    /// The most jobs that are kept, at most half of them of one client. 1000 if not given.
+    #[arg(long, value_name = "COUNT", env = "ANABRANCH_DATASET_KEPT", hide_env_values = true, value_parser = positive)]
+    dataset_kept: Option<usize>,
     /// No job is accepted while the files of all jobs take more than this: 64GiB if not given.
     #[arg(long, value_name = "SIZE", env = "ANABRANCH_DATASET_DISK", hide_env_values = true, value_parser = size::parse)]
     dataset_disk: Option<u64>,
@@ -61,10 +67,21 @@ impl DatasetArgs {
             from.list("dataset_files", &self.dataset_files, path, |path| path.display().to_string())?;
         let builds_most =
             from.shown("dataset_builds", self.dataset_builds, builds, usual.builds_most, usize::to_string)?;
+        let open_most = from.positive("dataset_open", self.dataset_open, usual.open_most)?;
+        let kept_most = from.positive("dataset_kept", self.dataset_kept, usual.kept_most)?;
         let disk_most = from.size("dataset_disk", self.dataset_disk, usual.disk_most)?;
         let allow_custom = from.switch("dataset_allow_custom", self.dataset_allow_custom)?;
         let ca_file = from.path("dataset_ca_file", self.dataset_ca_file.as_ref())?;
-        let settings = DatasetSettings { models, files, builds_most, disk_most, allow_custom, ..usual };
+        let settings = DatasetSettings {
+            models,
+            files,
+            builds_most,
+            open_most,
+            kept_most,
+            disk_most,
+            allow_custom,
+            ..usual
+        };
         Ok(DatasetConfig { settings, ca_file })
     }
 }

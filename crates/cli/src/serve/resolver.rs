@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anabranch_plan::project::{Project, ServeSettings};
+use anabranch_plan::project::{EngineSettings, Project, ServeSettings};
 use anabranch_text::{duration, size};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -20,7 +20,13 @@ impl Sources {
     /// Records the sources of the options of a command line. An option has the name of its field.
     pub(crate) fn of(matches: &ArgMatches) -> Sources {
         let found = |name: &'static str| Some((name, matches.value_source(name)?));
-        Sources(ServeSettings::names().filter_map(found).collect())
+        let names = ServeSettings::names().chain(["project"]);
+        Sources(names.filter_map(found).filter(|(_, source)| *source != ValueSource::DefaultValue).collect())
+    }
+
+    /// Whether the option was given, as a flag or in the environment.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
     }
 
     fn of_option(&self, name: &str) -> &'static str {
@@ -79,6 +85,18 @@ impl<'a> Resolver<'a> {
         texts.iter().map(read).collect()
     }
 
+    /// Notes the project file itself.
+    pub(super) fn project_file(&mut self) {
+        let from = match (self.project, self.sources.has("project")) {
+            (None, _) => "default",
+            (Some(_), true) => self.sources.of_option("project"),
+            (Some(_), false) => "found",
+        };
+        self.from("project", from.to_owned());
+        let file = self.project.map(|project| project.file.display().to_string());
+        self.show(&file.as_deref().unwrap_or("none"));
+    }
+
     fn from(&mut self, name: &'static str, from: String) {
         self.rows.push(Row { name, value: String::new(), from });
     }
@@ -98,6 +116,16 @@ impl<'a> Resolver<'a> {
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Result<Option<T>, Failure> {
         Ok(self.find(name, given.into_iter().collect(), read)?.pop())
+    }
+
+    /// The value that `[engine]` of the project file has for the last setting.
+    pub(super) fn of_engine<T>(&mut self, read: impl Fn(&EngineSettings) -> Option<T>) -> Option<T> {
+        let project = self.project?;
+        let value = read(&project.engine)?;
+        if let Some(row) = self.rows.last_mut() {
+            row.from = project.file.display().to_string();
+        }
+        Some(value)
     }
 
     /// A setting with a default.

@@ -116,3 +116,17 @@ impl CommandOutput {
         candidates.iter().map(|candidate| candidate["id"].as_i64().unwrap()).collect()
     }
 }
+
+/// Asks again until there is something, for as long as only a failing test asks. What is waited for is another process, which
+/// tells nobody, so this looks every few milliseconds.
+#[allow(clippy::disallowed_methods, reason = "another process is waited for, which needs a real bound")]
+pub(crate) fn soon<T>(ask: impl Fn() -> Option<T>) -> T {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(600);
+    loop {
+        if let Some(found) = ask() {
+            return found;
+        }
+        assert!(std::time::Instant::now() < end, "it takes too long");
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    }
+}

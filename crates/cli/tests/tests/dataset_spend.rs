@@ -1,13 +1,15 @@
 //! The spend of a build on the command line: prices, budgets, and counts that a server agrees with.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anabranch_testkit::{ModelScript, ModelServer};
+use anabranch_testkit::{ModelCall, ModelScript, ModelServer};
 use expect_test::expect;
 use serde_json::Value;
 
-use crate::binary::in_folder;
+use crate::binary::{in_folder, soon};
 use crate::dataset::{shown, with_config};
 
 const POEMS: &str = "
@@ -161,11 +163,25 @@ fn money_without_a_price_is_refused_before_it_is_spent() {
     assert!(!case.folder.join("out").exists());
 }
 
+/// Whether an event reports money that was spent.
+fn has_spent(event: &Value) -> bool {
+    event["event"] == "progress" && event["cost"].as_f64() > Some(0.0) && event["calls"].as_u64() > Some(0)
+}
+
 #[test]
 fn progress_is_in_the_events() {
     let case = Case::new("dataset_spend_events", POEMS, "prices: {small: {input: 1000, output: 2000}}");
-    let script = ModelScript { latency: Duration::from_millis(300), ..ModelScript::default() };
-    let slow = ModelServer::start(script);
+    // The replies behind the first ones come once a report has the cost of those.
+    let (events, replies) = (case.folder.join("out/events.jsonl"), AtomicUsize::new(0));
+    let is_report = |line: &str| serde_json::from_str(line).is_ok_and(|event| has_spent(&event));
+    let reports = move || std::fs::read_to_string(&events).unwrap_or_default().lines().any(is_report);
+    let reply = move |_: &ModelCall| {
+        if replies.fetch_add(1, Ordering::Relaxed) >= PARALLEL {
+            soon(|| reports().then_some(()));
+        }
+        "a poem".to_owned()
+    };
+    let slow = ModelServer::start(ModelScript { reply: Some(Arc::new(reply)), ..ModelScript::default() });
     let models = std::fs::read_to_string(case.folder.join("models.yaml")).unwrap();
     let models = models.replace(&case.server.endpoint(), &slow.endpoint());
     std::fs::write(case.folder.join("models.yaml"), models).unwrap();
@@ -177,8 +193,7 @@ fn progress_is_in_the_events() {
     assert!(!progress.is_empty(), "{text}");
     let names: Vec<&String> = progress[0].as_object().unwrap().keys().collect();
     expect![[r#"["at_ms", "calls", "cells", "cost", "dropped", "event", "failed", "input_tokens", "limits", "output_tokens", "reused", "rows"]"#]].assert_eq(&format!("{names:?}"));
-    // On a busy machine the first reports may come before the first reply.
-    let spent = |report: &&Value| report["cost"].as_f64() > Some(0.0) && report["calls"].as_u64() > Some(0);
-    assert!(progress.iter().any(spent), "{text}");
+    // The first reports may come before the first reply.
+    assert!(progress.iter().any(|report| has_spent(report)), "{text}");
     assert!(progress.iter().any(|report| report["limits"][0]["name"] == "here/small"), "{text}");
 }

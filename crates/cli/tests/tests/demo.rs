@@ -54,6 +54,17 @@ fn the_demo_shows_parallel_branches() {
     assert!(said.stdout.lines().any(is_degraded), "{}", said.shown());
 }
 
+#[test]
+fn a_demo_that_ends_leaves_no_temporary_files() {
+    let folder = scratch("demo_temporary");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    let output = command.args(["demo", "--exit"]).env("TMPDIR", &folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("feed.html"), "the timeline is gone");
+    let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [] as [std::path::PathBuf; 0]);
+}
+
 /// The dataset: its first rows, the failed cells, and its files.
 fn check_dataset(stdout: &str, folder: &std::path::Path) {
     let (_, dataset) = stdout.split_once("\nDatasets: ").unwrap();

@@ -22,6 +22,7 @@ mod dataset_report;
 mod dataset_resume;
 mod dataset_why;
 mod demo;
+mod deploy;
 mod docs;
 mod explain;
 mod gate;

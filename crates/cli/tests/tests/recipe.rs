@@ -180,6 +180,9 @@ fn archives_move_between_stores() {
         let dropped = recipe(&folder, &format!("imports drop {id} --data other"));
         assert!(dropped.stderr.contains("no longer holds"), "{}", dropped.shown());
     }
+    assert_eq!(recipe(&folder, "ref list --data other").stdout, "", "names go with the import that set them");
+    let collected = recipe(&folder, "collect --grace 0 --data other");
+    assert!(!collected.stderr.starts_with("removed 0 blobs"), "{}", collected.shown());
     let half = std::fs::read(folder.join("page.archive")).unwrap();
     std::fs::write(folder.join("half.archive"), &half[..half.len() / 2]).unwrap();
     let said = recipe(&folder, "import half.archive --data third");
@@ -198,6 +201,22 @@ fn a_name_is_set_if_it_is_as_expected() {
     assert_eq!((same.code, same.stdout), (0, page));
     let history = recipe(&folder, "ref history copy --json").stdout;
     assert_eq!(history.matches("address").count(), 1, "{history}");
+}
+
+/// A name takes precedence over the beginning of an address, so an archive of a stranger must not bring such a name.
+#[test]
+fn a_name_that_looks_like_an_address_is_not_imported() {
+    let folder = with_example("recipe_facade");
+    let set = recipe(&folder, "ref set facade page");
+    assert!(
+        set.code == 0 && set.stderr.contains("looks like the beginning of an address"),
+        "{}",
+        set.shown()
+    );
+    recipe(&folder, "export page.archive facade");
+    let imported = recipe(&folder, "import page.archive --data other");
+    assert!(imported.stderr.contains("skipped the name `facade`"), "{}", imported.shown());
+    assert!(!recipe(&folder, "ref list --data other").stdout.contains("facade"));
 }
 
 #[test]

@@ -15,10 +15,7 @@ use crate::recipe_served::noise;
 
 const COMMANDS: usize = 64;
 
-/// A command that is killed is started again, so often.
-const TRIES: usize = 8;
-
-/// The owner is killed at most so often.
+/// The owner is killed so often. A command that is killed is started again.
 const KILLS: usize = 24;
 
 /// The processes that are under way: none of them is reaped, so their ids are theirs.
@@ -62,6 +59,8 @@ fn command(number: usize) -> (Vec<String>, Vec<u8>) {
         0 => (format!("put - --ref {name}"), blob(number)),
         1 => (format!("add repeat/1.0.0 -i small -p count:={number} --ref {name}"), Vec::new()),
         2 => ("get large".to_owned(), Vec::new()),
+        // A command that goes on with the next owner does not conflict with its own change.
+        _ if number % 8 == 3 => (format!("ref set {name} small --if-is none"), Vec::new()),
         _ => (format!("ref set {name} small"), Vec::new()),
     };
     (command.split(' ').map(str::to_owned).collect(), stdin)
@@ -74,7 +73,7 @@ fn blob(number: usize) -> Vec<u8> {
     bytes
 }
 
-/// Runs a command until it is not killed. Its name, if it was acknowledged, and the address that it printed.
+/// Runs a command until it is not killed. Its name, if it gives one, and the address that it printed.
 fn acknowledged(
     folder: &Path,
     number: usize,
@@ -83,17 +82,21 @@ fn acknowledged(
     ended: &mpsc::Sender<()>,
 ) -> Option<(String, String)> {
     let (args, stdin) = command(number);
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    for _ in 0..TRIES {
+    let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
+    for _ in 0..=KILLS {
         let EndedCommand { status, stdout, stderr } = run(folder, &args, &stdin, alive);
         ended.send(()).unwrap();
         if status.signal().is_some() {
+            // It may have been killed after its change, with which a new command would conflict.
+            args.truncate(args.iter().position(|arg| *arg == "--if-is").unwrap_or(args.len()));
             continue;
         }
-        if !status.success() {
-            assert!(status.code() == Some(1) && stderr.starts_with("error: "), "{args:?} {status}: {stderr}");
-            return None;
+        // On a busy machine an owner may have no turn for long.
+        if stderr.contains("which has not answered for") {
+            continue;
         }
+        // Others go on when an owner is killed, so a command that is not killed itself does not fail.
+        assert!(status.success(), "{args:?} {status}: {stderr}");
         if number % 4 == 2 {
             assert!(stdout == large, "{} bytes; {stderr}", stdout.len());
             return None;
@@ -101,7 +104,7 @@ fn acknowledged(
         let address = String::from_utf8(stdout).unwrap().trim().to_owned();
         return Some((format!("name-{number}"), address));
     }
-    None
+    panic!("{args:?}: killed more often than anything is killed")
 }
 
 #[test]
@@ -124,14 +127,21 @@ fn nothing_acknowledged_is_lost_when_the_owner_is_killed_again_and_again() {
             .collect();
         drop(sender);
         let mut kills = 0;
-        while ended.recv().is_ok() {
-            kills += usize::from(kills < KILLS && kill_owner(&folder, &alive));
+        // Each command that ends is followed by a kill, of the next owner if there is none now.
+        while kills < KILLS && ended.recv().is_ok() {
+            let mut is_killed = false;
+            while !is_killed && commands.iter().any(|command| !command.is_finished()) {
+                is_killed = kill_owner(&folder, &alive);
+                std::thread::yield_now();
+            }
+            kills += usize::from(is_killed);
         }
+        while ended.recv().is_ok() {}
         let kept: Vec<_> = commands.into_iter().filter_map(|command| command.join().unwrap()).collect();
         (kept, kills)
     });
 
-    assert!(kills > 0 && !kept.is_empty(), "{kills} kills, {} acknowledged", kept.len());
+    assert_eq!((kills, kept.len()), (KILLS, COMMANDS / 4 * 3), "all that gives a name was acknowledged");
     let refs = recipe(&folder, "ref list --json");
     let refs: serde_json::Value = serde_json::from_str(&refs.stdout).unwrap();
     for (name, address) in &kept {

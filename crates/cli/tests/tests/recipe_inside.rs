@@ -161,7 +161,7 @@ fn a_look_inside_a_server() {
             refused.shown()
         );
         let explained = recipe(&folder, &format!("explain 338ea1c0 --svg picture.svg{at}"));
-        assert!(explained.stderr.contains("would compute 1 recipe"), "{}", explained.shown());
+        assert!(explained.stderr.contains("would compute at most 1 recipe"), "{}", explained.shown());
         std::fs::write(folder.join("loose.txt"), "loose").unwrap();
         let loose = recipe(&folder, &format!("put loose.txt{at}")).stdout;
         let removed = recipe(&folder, &format!("rm {}{at}", &loose[..10]));

@@ -1,9 +1,11 @@
 //! Several `recipe` commands on one store at once: one owns it, the others talk to it, and go on when it ends.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::recipe::{empty, recipe};
 use crate::recipe_served::{Server, noise};
@@ -139,18 +141,17 @@ fn a_server_listens_on_the_socket_too() {
     let server = Server::begin(&folder);
     assert!(folder.join(".anabranch/socket").exists());
     let get = begun(&folder, &large);
-    assert_eq!(server.end(rustix::process::Signal::KILL), None);
+    assert_eq!(server.end(Signal::KILL), None);
     ended(get, &large);
     let server = Server::begin(&folder);
-    assert_eq!(server.end(rustix::process::Signal::TERM), Some(0));
+    assert_eq!(server.end(Signal::TERM), Some(0));
     assert!(!folder.join(".anabranch/socket").exists());
 }
 
 /// Presses Ctrl-C.
 fn interrupt(command: &Child) {
     let id = i32::try_from(command.id()).unwrap();
-    rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), rustix::process::Signal::INT)
-        .unwrap();
+    kill_process(Pid::from_raw(id).unwrap(), Signal::INT).unwrap();
 }
 
 #[test]
@@ -174,4 +175,25 @@ fn ctrl_c_says_what_is_kept() {
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(130), told));
     drop(unread);
     assert_eq!(recipe(&folder, "status").code, 0);
+}
+
+/// Ctrl-C while stdin is read says what stays, as at any other time.
+#[test]
+fn ctrl_c_while_stdin_is_read_is_told() {
+    let folder = empty("recipe_ctrl_c_stdin");
+    for (args, told) in [
+        (["put", "-"], "stopped; no part of an unfinished file or folder is stored\n"),
+        (["import", "-"], "stopped; what was imported so far is kept\n"),
+    ] {
+        let mut command = start(&folder, &args, Stdio::piped());
+        let mut stdin = command.stdin.take().unwrap();
+        // More than a pipe holds: once it is written, the command reads.
+        stdin.write_all(&noise(1 << 20)).unwrap();
+        interrupt(&command);
+        let ended = command.wait_with_output().unwrap();
+        drop(stdin);
+        assert_eq!(ended.status.code(), Some(130), "{args:?}: {}", ended.status);
+        assert_eq!(String::from_utf8(ended.stderr).unwrap(), told);
+    }
+    assert!(!folder.join(".anabranch").exists());
 }

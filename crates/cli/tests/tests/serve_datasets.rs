@@ -1,8 +1,9 @@
 //! Datasets of a real server: submitted, killed with it, continued, listed as runs.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use anabranch_testkit::{ModelCall, ModelScript, ModelServer};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::binary::{in_folder, root};
+use crate::binary::in_folder;
 use crate::recipe::empty;
 use crate::recipe_served::Server;
 
@@ -122,30 +123,58 @@ fn a_killed_server_continues_its_datasets() {
     assert!(table.stdout.contains("poems") && table.stdout.lines().count() == 3, "{}", table.stdout);
 }
 
-/// The commands of the page work as they are written there.
+/// A server at an address of before.
+fn begin_at(folder: &Path, address: &str, options: &[&str]) -> Server {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .args(["serve", "--listen", address])
+        .args(options)
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, format!("listening on http://{address}\n"));
+    Server { child, url: format!("http://{address}") }
+}
+
+/// A command that waits goes on when the server is killed and started again, at the same address.
 #[test]
-fn the_page_shows_commands_that_work() {
-    let page = std::fs::read_to_string(root().join("docs/serving-datasets.md")).unwrap();
-    let folder = empty("serve_datasets_page");
-    let server = Server::begin_with(&folder, &["--anonymous", "admin"]);
-    let body = page.split("```json order.json\n").nth(1).unwrap().split("\n```").next().unwrap();
-    let commands: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("curl ")).collect();
-    assert!(commands.len() >= 8, "{commands:?}");
-    let mut id = String::new();
-    for command in commands {
-        let command = command.replace("$ID", &id);
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let url = words.iter().find_map(|word| word.strip_prefix("http://127.0.0.1:7421")).unwrap();
-        let method = words.iter().position(|word| *word == "-X").map_or("GET", |at| words[at + 1]);
-        let method = if command.contains("@order.json") { "POST" } else { method };
-        let given = if command.contains("@order.json") { body } else { "{}" };
-        let (status, answer) =
-            http(&server, method, url.trim_matches('\''), "Idempotency-Key: order-7\r\n", given);
-        assert!((200..300).contains(&status), "{command}: {status} {answer}");
-        if method == "POST" && id.is_empty() {
-            let answer: Value = serde_json::from_str(&answer).unwrap();
-            id = answer["id"].as_str().unwrap().to_owned();
-            ended(&server, &id);
+fn a_command_waits_for_a_server_that_is_started_again() {
+    let folder = empty("serve_datasets_wait");
+    let gate = Arc::new((Mutex::new((0, false)), Condvar::new()));
+    let waits = Arc::clone(&gate);
+    let reply = move |_: &ModelCall| {
+        let mut state = waits.0.lock().unwrap();
+        state.0 += 1;
+        waits.1.notify_all();
+        if state.0 > 10 {
+            drop(waits.1.wait_timeout_while(state, PATIENCE, |(_, open)| !*open).unwrap());
         }
-    }
+        "a poem".to_owned()
+    };
+    let model = ModelServer::start(ModelScript { reply: Some(Arc::new(reply)), ..ModelScript::default() });
+    models(&folder, &model);
+    std::fs::write(folder.join("poems.yaml"), NUMBERED).unwrap();
+    let options = ["--data", "store", "--dataset-models", "models.yaml"];
+    let first = Server::begin_with(&folder, &options);
+    let address = first.url.strip_prefix("http://").unwrap().to_owned();
+    let waiting = std::thread::scope(|threads| {
+        let waiting = threads.spawn(|| {
+            let submit = ["dataset", "submit", "poems.yaml", "--rows", "30", "--data", "store", "--wait"];
+            in_folder(&folder, &submit, "")
+        });
+        drop(gate.1.wait_timeout_while(gate.0.lock().unwrap(), PATIENCE, |(calls, _)| *calls <= 10).unwrap());
+        first.end(Signal::KILL);
+        gate.0.lock().unwrap().1 = true;
+        gate.1.notify_all();
+        let _second = begin_at(&folder, &address, &options);
+        waiting.join().unwrap()
+    });
+    assert_eq!(waiting.code, 0, "{}", waiting.shown());
+    assert!(
+        waiting.stderr.contains("trying again") && waiting.stderr.contains("complete: 30 rows"),
+        "{}",
+        waiting.shown()
+    );
 }

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use anabranch_content::Address;
 use rustix::process::Signal;
 
-use crate::binary::in_folder;
+use crate::binary::{in_folder, root, soon};
 use crate::recipe::{empty, recipe};
 use crate::recipe_served::{Server, noise};
 
@@ -36,7 +37,9 @@ fn tokens_are_made_listed_and_revoked() {
     assert!(!fs::read_to_string(folder.join(".anabranch/tokens.toml")).unwrap().contains(token));
     let headers = format!("Authorization: Bearer {token}\r\n");
     // The server looks at the file once per second.
-    while !ask(&server.url, "GET /v1/refs", &headers).starts_with("HTTP/1.1 200") {}
+    let answered =
+        |status: &str| soon(|| ask(&server.url, "GET /v1/refs", &headers).starts_with(status).then_some(()));
+    answered("HTTP/1.1 200");
     assert!(ask(&server.url, "GET /v1/config", &headers).starts_with("HTTP/1.1 403"));
     fs::write(folder.join("ci.token"), token).unwrap();
     fs::set_permissions(folder.join("ci.token"), fs::Permissions::from_mode(0o600)).unwrap();
@@ -46,7 +49,7 @@ fn tokens_are_made_listed_and_revoked() {
     // The server of this folder is told its own token.
     assert_eq!(recipe(&folder, &format!("status --server {}", server.url)).code, 0);
     assert_eq!(in_folder(&folder, &["token", "revoke", "ci"], "").code, 0);
-    while !ask(&server.url, "GET /v1/refs", &headers).starts_with("HTTP/1.1 401") {}
+    answered("HTTP/1.1 401");
     assert_eq!(server.end(Signal::TERM), Some(0));
 
     fs::set_permissions(folder.join(".anabranch/token"), fs::Permissions::from_mode(0o640)).unwrap();
@@ -94,6 +97,140 @@ fn no_secret_is_logged() {
     }
 }
 
+/// A server of models that refuses every request, and repeats its head in the message. It lives as long as the process.
+#[allow(clippy::disallowed_methods, reason = "a server of this test, which has no pool")]
+fn repeating_model() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}/v1", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
+                head.extend(byte);
+            }
+            let message = format!("not allowed: {}", String::from_utf8_lossy(&head));
+            let body = serde_json::json!({ "error": { "message": message } }).to_string();
+            let length = body.len();
+            let head = "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\nconnection: close";
+            let _ = write!(stream, "{head}\r\ncontent-length: {length}\r\n\r\n{body}");
+            // The request's body is read too, for an early end would reset the connection.
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    endpoint
+}
+
+/// The passwords of sources and the keys of model servers are in no log line and no answer, also if a server that fails
+/// repeats them.
+#[test]
+fn no_secret_of_a_source_or_a_model_is_logged() {
+    const SECRETS: [&str; 3] = ["redis-pa55word-x", "sk-model-k3y-x", "header-s3cret-x"];
+    let folder = empty("serve_secrets");
+    for part in ["plans", "registry"] {
+        fs::create_dir_all(folder.join(part)).unwrap();
+    }
+    for entry in fs::read_dir(root().join("examples/plans/registry")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, folder.join("registry").join(path.file_name().unwrap())).unwrap();
+    }
+    let plan = r#"{"schema_version": 1, "plan_name": "items", "outputs": ["items"], "nodes": [
+        {"node_id": "brought", "op": "core::candidates", "inputs": [], "params": {"columns": []}},
+        {"node_id": "items", "op": "core::lookup", "inputs": ["brought"],
+         "params": {"endpoint": "redis_default", "key": "item:{id}", "fields": ["likes"]}}]}"#;
+    fs::write(folder.join("plans/items.plan.json"), plan).unwrap();
+    // Nobody listens there.
+    let project = "[plan]\nregistry = 'registry'\nplans = 'plans'\nenv = 'dev'\n[plan.endpoints.redis_default]\n\
+                   source = 'redis'\nurl = 'redis://reader:redis-pa55word-x@127.0.0.1:1/0'\n";
+    fs::write(folder.join("anabranch.toml"), project).unwrap();
+    let models = format!(
+        "model_configs: [{{alias: writer, model: small, provider: here}}]\nproviders:\n  - name: here\n    endpoint: '{}'\n    \
+         api_key: sk-model-k3y-x\n    extra_headers: {{x-team: header-s3cret-x}}\n",
+        repeating_model()
+    );
+    fs::write(folder.join("models.yaml"), models).unwrap();
+    let options = ["--log", "json,debug", "--anonymous", "admin", "--dataset-models", "models.yaml"];
+    let server = Server::begin_with(&folder, &options);
+    let mut answers = String::new();
+    let mut answer = |line: &str, body: &str| {
+        let headers =
+            format!("content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let found = ask(&server.url, line, &headers);
+        answers.push_str(&found);
+        found
+    };
+    let listed = answer("GET /v1/plans", "");
+    assert!(listed.starts_with("HTTP/1.1 200"), "{listed}");
+    let failed = answer("POST /v1/plans/items/run?trace=true", r#"{"user_id": 7, "candidates": [1]}"#);
+    assert!(failed.starts_with("HTTP/1.1 5"), "{failed}");
+
+    let config =
+        "columns:\n  - {name: poem, column_type: llm-text, model_alias: writer, prompt: 'A poem.'}\n";
+    let body = serde_json::json!({ "config": config, "rows": 2 }).to_string();
+    let accepted = answer("POST /v1/datasets", &body);
+    assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
+    let accepted: serde_json::Value =
+        serde_json::from_str(accepted.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let [id, run] = ["id", "run"].map(|name| accepted[name].as_str().unwrap().to_owned());
+    let events = answer(&format!("GET /v1/runs/{run}/events"), "");
+    assert!(events.contains("event: end"), "{events}");
+    let errors = answer(&format!("GET /v1/datasets/{id}/errors"), "");
+    for line in ["/v1/config", "/v1/status", "/metrics", "/v1/runs", "/v1/plans/items", "/v1/datasets"] {
+        answer(&format!("GET {line}"), "");
+    }
+    for line in [format!("/v1/datasets/{id}"), format!("/v1/runs/{run}")] {
+        answer(&format!("GET {line}"), "");
+    }
+    assert_eq!(server.end(Signal::TERM), Some(0));
+    let log = fs::read_to_string(folder.join("stderr.txt")).unwrap();
+    assert!(
+        errors.contains("not allowed") && errors.contains("***"),
+        "the model server's message is told: {errors}"
+    );
+    for secret in SECRETS {
+        assert!(!log.contains(secret), "{secret} is in the log:\n{log}");
+        assert!(!answers.contains(secret), "{secret} is in an answer:\n{answers}");
+    }
+}
+
+/// The certificate is the root of a client that trusts nothing else.
+#[test]
+fn the_binary_serves_over_tls() {
+    let folder = empty("serve_tls");
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"])
+        .args(["-days", "2", "-subj", "/CN=localhost", "-addext", "basicConstraints=critical,CA:FALSE"])
+        .args([
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            "-keyout",
+            "key.pem",
+            "-out",
+            "cert.pem",
+        ])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let server = Server::begin_with(&folder, &["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+    assert!(server.url.starts_with("https://127.0.0.1:"), "{}", server.url);
+    fs::write(folder.join("hello.txt"), "hello").unwrap();
+    // `--data` names another folder, so that the commands use the network, not the socket of the store.
+    let remote = format!("--data elsewhere --server {} --token-file .anabranch/token", server.url);
+    let put = recipe(&folder, &format!("put hello.txt {remote} --ca-file cert.pem"));
+    assert_eq!((put.code, put.stdout.trim()), (0, &*Address::of(b"hello").to_string()), "{}", put.shown());
+    let distrusted = recipe(&folder, &format!("status {remote}"));
+    assert!(
+        distrusted.code == 1 && distrusted.stderr.to_lowercase().contains("certificate"),
+        "{}",
+        distrusted.shown()
+    );
+    let plain = recipe(&folder, &format!("status {remote}").replace("https://", "http://"));
+    assert_eq!(plain.code, 1, "{}", plain.shown());
+    assert_eq!(server.end(Signal::TERM), Some(0));
+}
+
 /// Uploads that the server has begun to read when it is told to end are answered, and are there afterwards.
 #[test]
 fn sigterm_under_load_loses_no_accepted_request() {
@@ -122,7 +259,7 @@ fn sigterm_under_load_loses_no_accepted_request() {
     rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), Signal::TERM).unwrap();
     // Nobody new is let in.
     let address = server.url.strip_prefix("http://").unwrap().to_owned();
-    while TcpStream::connect(&address).is_ok() {}
+    soon(|| TcpStream::connect(&address).is_err().then_some(()));
     for (stream, blob) in streams.iter_mut().zip(&blobs) {
         stream.write_all(&blob[1000..]).unwrap();
     }

@@ -1,12 +1,12 @@
 //! `serve` with the plans of a project, called over HTTP as other programs do.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 
 use rustix::process::Signal;
 
-use crate::binary::{in_folder, patient_examples, root, scratch};
+use crate::binary::{in_folder, patient_examples, root, scratch, soon};
 use crate::recipe_served::Server;
 
 /// The status and the body of an answer of the server whose store is in a folder; its token is there, if it has one.
@@ -108,19 +108,6 @@ fn write_plan(folder: &Path, count: u32) {
 
 const FIRST: &str = r#"{"user_id": 7, "request_id": "r-1", "candidates": [1, 2]}"#;
 
-/// Asks again until there is something, for as long as only a failing test asks.
-#[allow(clippy::disallowed_methods, reason = "another process is waited for, which needs a real bound")]
-fn soon<T>(ask: impl Fn() -> Option<T>) -> T {
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(600);
-    loop {
-        if let Some(found) = ask() {
-            return found;
-        }
-        assert!(std::time::Instant::now() < end, "it takes too long");
-        std::thread::yield_now();
-    }
-}
-
 /// The log of a server once it has a text.
 fn logged(folder: &Path, text: &str) -> String {
     let log = || std::fs::read_to_string(folder.join("stderr.txt")).unwrap();
@@ -169,6 +156,73 @@ fn a_request_is_logged_with_its_id() {
     let line =
         log.lines().find(|line| line.contains("/v1/plans/first/run")).unwrap_or_else(|| panic!("{log}"));
     assert!(line.contains("\"id\":\"r-1\""), "{line}");
+}
+
+/// The head of a request for the plan `first`, with these further header lines.
+fn head(folder: &Path, more: &str) -> String {
+    let token = std::fs::read_to_string(folder.join("store/token")).unwrap();
+    format!(
+        "POST /v1/plans/first/run HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\n{more}content-length: {}\r\n\r\n",
+        token.trim(),
+        FIRST.len()
+    )
+}
+
+/// The status line of an answer, whose body is read, too.
+fn status_line(stream: &mut BufReader<TcpStream>) -> std::io::Result<String> {
+    let (mut first, mut len) = (String::new(), 0);
+    stream.read_line(&mut first)?;
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line)? <= 2 {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            len = value.trim().parse().unwrap();
+        }
+    }
+    stream.read_exact(&mut vec![0; len])?;
+    Ok(first)
+}
+
+/// Requests on connections that are kept, on new connections that the server has not even accepted, and requests whose
+/// bodies arrive after the signal.
+#[test]
+fn requests_that_were_sent_before_sigterm_are_answered() {
+    let folder = empty("serve_plans_term");
+    project(&folder, "");
+    let mut server = Server::begin_with(&folder, &["--data", "store"]);
+    let address = server.url.strip_prefix("http://").unwrap().to_owned();
+    let connect = || BufReader::new(TcpStream::connect(&address).unwrap());
+    let [whole, parted] =
+        [format!("{}{FIRST}", head(&folder, "")), head(&folder, "expect: 100-continue\r\n")];
+    let mut sent: Vec<_> = (0..8).map(|_| connect()).collect();
+    for stream in &mut sent {
+        stream.get_mut().write_all(whole.as_bytes()).unwrap();
+        assert_eq!(status_line(stream).unwrap(), "HTTP/1.1 200 OK\r\n");
+    }
+    let mut begun: Vec<_> = (0..4).map(|_| connect()).collect();
+    for stream in &mut begun {
+        stream.get_mut().write_all(parted.as_bytes()).unwrap();
+        assert_eq!(status_line(stream).unwrap(), "HTTP/1.1 100 Continue\r\n");
+    }
+    // What is sent while the process stands still comes before the signal.
+    signal(&server, Signal::STOP);
+    sent.extend((0..32).map(|_| connect()));
+    for stream in &mut sent {
+        stream.get_mut().write_all(whole.as_bytes()).unwrap();
+    }
+    signal(&server, Signal::TERM);
+    signal(&server, Signal::CONT);
+    soon(|| TcpStream::connect(&address).is_err().then_some(()));
+    for stream in &mut begun {
+        stream.get_mut().write_all(FIRST.as_bytes()).unwrap();
+    }
+    let answers: Vec<_> = begun.iter_mut().chain(&mut sent).map(status_line).collect();
+    let lost = answers.iter().filter(|answer| !matches!(answer, Ok(line) if line == "HTTP/1.1 200 OK\r\n"));
+    assert_eq!(lost.count(), 0, "{answers:?}");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
 }
 
 #[test]

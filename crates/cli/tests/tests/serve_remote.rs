@@ -88,6 +88,33 @@ fn a_dataset_is_submitted_awaited_and_shown() {
     assert_eq!(one.stderr, "older runs are left out; --limit N shows more\n");
 }
 
+/// A server whose token is elsewhere notes that in its folder, for the commands of the same user.
+#[test]
+fn a_token_in_another_file_is_found() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = empty("serve_remote_token_file");
+    std::fs::write(folder.join("poems.yaml"), TOPICS).unwrap();
+    let submit = ["dataset", "submit", "poems.yaml", "--rows", "2", "--demo", "--data", "store"];
+    {
+        let server = Server::begin_with(&folder, &["--data", "store", "--token-file", "secret"]);
+        assert!(!folder.join("store/token").exists());
+        let runs = ["runs", "--data", "store", "--server", &server.url];
+        for command in [&submit[..], &runs, &["recipe", "status", "--data", "store", "--server", &server.url]]
+        {
+            let said = in_folder(&folder, command, "");
+            assert_eq!(said.code, 0, "{command:?}: {}", said.shown());
+        }
+        let note = folder.join("store/token-file");
+        assert_eq!(std::fs::metadata(&note).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_to_string(&note).unwrap(), folder.join("secret").to_str().unwrap());
+    }
+    // The next server has the usual file, and says so.
+    let _server = Server::begin_with(&folder, &["--data", "store"]);
+    let said = in_folder(&folder, &submit, "");
+    assert_eq!(said.code, 0, "{}", said.shown());
+    assert!(!folder.join("store/token-file").exists());
+}
+
 #[test]
 fn what_a_server_refuses_is_told() {
     let folder = empty("serve_remote_refused");
@@ -268,67 +295,68 @@ fn help_of_dataset_submit() {
     check_help(
         &["dataset", "submit"],
         &expect![[r#"
-        Has a server build a dataset: says its id, and waits for its end if you like
+            Has a server build a dataset: says its id, and waits for its end if you like
 
-        Usage: anabranch dataset submit [OPTIONS] <FILE>
+            Usage: anabranch dataset submit [OPTIONS] <FILE>
 
-        Arguments:
-          <FILE>  The configuration: .yaml, .yml or .json
+            Arguments:
+              <FILE>  The configuration: .yaml, .yml or .json
 
-        Options:
-              --data <DIR>             The folder of the store; without this, `.anabranch` here or in the
-                                       nearest folder above [env: ANABRANCH_DATA]
-              --server <URL>           The server to talk to, http://HOST:PORT or https://HOST:PORT,
-                                       whatever --data says [env: ANABRANCH_SERVER]
-              --token-file <FILE>      The file of the token for --server. Without this, the variable
-                                       ANABRANCH_TOKEN is the token, or the server of --data is told the
-                                       token of its folder [env: ANABRANCH_TOKEN_FILE]
-              --ca-file <FILE>         A PEM file of the authorities to trust for https:// instead of the
-                                       system's [env: ANABRANCH_CA_FILE]
-              --models <MODELS.yaml>   A file with `model_configs` and `providers`, for servers that allow
-                                       it
-              --rows <N>               The number of rows [default: `rows` of the configuration]
-              --seed <S>               Seeds all random values: the same seed gives the same samples and
-                                       prompts [default: 0]
-              --demo                   Every model alias is answered by the built-in demo model: offline,
-                                       without cost, with made-up texts
-              --name <NAME>            The name of the dataset [default: the name of the file]
-              --idempotency-key <KEY>  The same key again answers with the same dataset, instead of building
-                                       a second one
-              --wait                   Waits until the dataset is built
-              --json                   JSON on stdout
-              --log <FORMAT>           Log lines on stderr: text or json, a level (off, error, warn, info,
-                                       debug), or both: json,debug. The level is warn if not given, and info
-                                       for `serve` [env: ANABRANCH_LOG] [default: text]
-          -h, --help                   Print help
+            Options:
+                  --data <DIR>             The folder of the store; without this, `.anabranch` here or in the
+                                           nearest folder above [env: ANABRANCH_DATA]
+                  --server <URL>           The server to talk to, http://HOST:PORT or https://HOST:PORT,
+                                           whatever --data says [env: ANABRANCH_SERVER]
+                  --token-file <FILE>      The file of the token for --server. Without this, the variable
+                                           ANABRANCH_TOKEN is the token, or the server of --data is told the
+                                           token of its folder [env: ANABRANCH_TOKEN_FILE]
+                  --ca-file <FILE>         A PEM file of the authorities to trust for https:// instead of the
+                                           system's [env: ANABRANCH_CA_FILE]
+                  --models <MODELS.yaml>   A file with `model_configs` and `providers`, for servers that allow
+                                           it
+                  --rows <N>               The number of rows [default: `rows` of the configuration]
+                  --seed <S>               Seeds all random values: the same seed gives the same samples and
+                                           prompts [default: 0]
+                  --demo                   Every model alias is answered by the built-in demo model: offline,
+                                           without cost, with made-up texts
+                  --name <NAME>            The name of the dataset [default: the name of the file]
+                  --idempotency-key <KEY>  The same key again answers with the same dataset, instead of building
+                                           a second one
+                  --wait                   Waits until the dataset is built
+                  --json                   JSON on stdout
+                  --log <FORMAT>           Log lines on stderr: text or json, a level (off, error, warn, info,
+                                           debug), or both: json,debug. The level is warn if not given, and info
+                                           for `serve` [env: ANABRANCH_LOG] [default: text]
+              -h, --help                   Print help
 
-        Budget (a build that is continued counts all of its runs):
-              --max-cost <DOLLARS>  The most money, by `prices` of the configuration or the models file.
-                                    Calls in flight count as mean ones, so it is exceeded by less than those
-                                    [default: none]
-              --max-tokens <N>      The most tokens, input and output together, counted in the same way
-                                    [default: none]
-              --max-calls <N>       The most calls. Conversations that have begun may still correct their
-                                    replies [default: none]
-              --deadline <TIME>     The time for this run, such as 90s or 2h: no call begins after it
-                                    [default: none]
+            Budget (a build that is continued counts all of its runs):
+                  --max-cost <DOLLARS>  The most money, by `prices` of the configuration or the models file.
+                                        Calls in flight count as mean ones, so it is exceeded by less than those
+                                        [default: none]
+                  --max-tokens <N>      The most tokens, input and output together, counted in the same way
+                                        [default: none]
+                  --max-calls <N>       The most calls. Conversations that have begun may still correct their
+                                        replies [default: none]
+                  --deadline <TIME>     The time for this run, such as 90s or 2h: no call begins after it
+                                        [default: none]
 
-        The server checks the configuration and keeps the job, which outlives this command and restarts of
-        the server. Which models there are, and which files a seed may come from, is up to the server: see
-        docs/serving-datasets.md. Without --server, the server of --data is asked.
+            The server checks the configuration and keeps the job, which outlives this command and restarts of
+            the server; --wait waits for a server that is restarted, for a minute. Which models there are, and
+            which files a seed may come from, is up to the server: see
+            docs/serving-datasets.md. Without --server, the server of --data is asked.
 
-        stdout: the id of the dataset; with --json its id, run and page, and with --wait then its state at
-        the end.
-        stderr: where to look; with --wait how far the build is, in place on a terminal, else as a line
-        every
-        5 seconds.
+            stdout: the id of the dataset; with --json its id, run and page, and with --wait then its state at
+            the end.
+            stderr: where to look; with --wait how far the build is, in place on a terminal, else as a line
+            every
+            5 seconds.
 
-          anabranch dataset submit tickets.yaml --rows 1000 --demo
-          anabranch dataset submit tickets.yaml --rows 1000 --server http://127.0.0.1:7421 --wait
+              anabranch dataset submit tickets.yaml --rows 1000 --demo
+              anabranch dataset submit tickets.yaml --rows 1000 --server http://127.0.0.1:7421 --wait
 
-        Exit codes: 0 accepted, and with --wait built; 1 refused, failed or stopped (stderr says why); 2
-        wrong usage.
-        exit 0
-    "#]],
+            Exit codes: 0 accepted, and with --wait built; 1 refused, failed or stopped (stderr says why); 2
+            wrong usage.
+            exit 0
+        "#]],
     );
 }

@@ -17,6 +17,8 @@ mod rebuild;
 mod reading;
 mod stream;
 mod sink;
+mod lanes;
+mod copy;
 #[cfg(test)]
 mod tests;
 
@@ -31,17 +33,18 @@ use crate::{Disk, Entry};
 use buffers::Buffers;
 use name::Kind;
 
+pub(crate) use copy::{SourceFile, check_blob, copy_file};
 pub(crate) use name::Name;
 pub(crate) use reading::BlobReader;
-pub(crate) use sink::Sink;
+pub(crate) use sink::{HashedBlob, Sink};
 pub(crate) use stream::Stream;
 pub(crate) use writing::{BlobWriter, WrittenBlob};
 
 /// A piece, which is how much is read, written and hashed at a time: eight groups.
-const PIECE_LEN: usize = 512 << 10;
+pub(crate) const PIECE_LEN: usize = 512 << 10;
 
 /// The longest blob that is read and checked as a whole and has no tree.
-const WHOLE_LEN: u64 = 1 << 20;
+pub(crate) const WHOLE_LEN: u64 = 1 << 20;
 
 const FILES: &str = "files";
 const INCOMING: &str = "incoming";

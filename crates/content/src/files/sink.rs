@@ -2,12 +2,12 @@
 //! that, several at a time, while the producer makes the next piece.
 
 use std::collections::VecDeque;
-use std::num::NonZero;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::buffers::Buffer;
+use super::lanes::LANES;
 use super::{BlobWriter, Durability, Error, Files, Name, PIECE_LEN, WrittenBlob};
 use crate::io::{Job, ParkedValue, Pool};
 use crate::tree::{Value, group_values};
@@ -29,10 +29,6 @@ pub(crate) struct Sink {
     /// Bytes of whole pieces that went to the writer.
     taken: u64,
 }
-
-/// Pieces of one blob that are hashed at a time: one per core, at most 16. The store's threads bound all blobs together.
-static LANES: LazyLock<usize> =
-    LazyLock::new(|| std::thread::available_parallelism().map_or(1, NonZero::get).min(16));
 
 #[derive(Debug)]
 enum State {
@@ -97,8 +93,7 @@ impl Sink {
             writing.hash()
         };
         let written = self.pool.run(hash).await??;
-        let (name, written) = (written.name, self.pool.park(written));
-        Ok(HashedBlob { name, pool: Arc::clone(&self.pool), written })
+        Ok(HashedBlob::new(&self.pool, written))
     }
 
     /// Copies bytes to the buffer of small pieces, and writes the buffer when it is full.
@@ -187,6 +182,10 @@ impl Sink {
 }
 
 impl HashedBlob {
+    pub(super) fn new(pool: &Arc<Pool>, written: WrittenBlob) -> HashedBlob {
+        HashedBlob { name: written.name, pool: Arc::clone(pool), written: pool.park(written) }
+    }
+
     /// Puts the blob in place. After an error it is not there.
     pub(crate) async fn keep(self, durability: Durability) -> Result<(), Error> {
         self.pool.run(move || self.written.take().keep(durability)).await?

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::incoming::IncomingFile;
 use super::name::{incoming, incoming_tree};
 use super::{Durability, Error, Files, Name, PIECE_LEN, WHOLE_LEN};
-use crate::tree::{Builder, Part, Value};
+use crate::File;
+use crate::tree::{Builder, GROUP_LEN, Part, Value};
 
 /// A blob that is being written. Dropping it removes the file. After an error it can only be dropped.
 #[derive(Debug)]
@@ -52,6 +53,22 @@ impl BlobWriter {
             self.written += piece.len() as u64;
             Ok(())
         })
+    }
+
+    /// The file of the bytes, for threads that write parts of it: [`BlobWriter::push_written`] takes their values, in
+    /// order.
+    pub(super) fn data(&self) -> Arc<dyn File> {
+        Arc::clone(&self.data.file)
+    }
+
+    /// Takes the values of groups whose bytes other threads have written.
+    pub(super) fn push_written(&mut self, values: &[Value]) -> Result<(), Error> {
+        assert!(self.buffer.is_empty(), "whole groups, in order");
+        if values.is_empty() {
+            return Ok(());
+        }
+        self.written += (values.len() * GROUP_LEN) as u64;
+        self.push_groups(values)
     }
 
     /// Takes the values of groups that are written.

@@ -72,6 +72,12 @@ impl Home {
         self.disk.sync_folder(&self.folder).map_err(|cause| Error::disk("sync", &self.folder, cause))
     }
 
+    /// Whether this is the path of a run.
+    pub(super) fn is_run(&self, path: &Path) -> bool {
+        let name = path.strip_prefix(&self.folder).ok().and_then(Path::to_str).map(str::parse);
+        matches!(name, Some(Ok(Name::Run(_))))
+    }
+
     fn path(&self, name: Name) -> PathBuf {
         self.folder.join(name.to_string())
     }

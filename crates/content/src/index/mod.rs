@@ -9,6 +9,7 @@
 
 mod key;
 mod error;
+mod pairs;
 mod table;
 mod home;
 mod span;
@@ -247,6 +248,12 @@ impl Index {
         }
         drop(writing);
         Scan::new(prefix, from.as_ref(), changes, &state.runs)
+    }
+
+    /// Whether lookups read this file, or the file is not known. False for a run that was merged or replaced: damage that
+    /// a reader found there is no longer damage of the index.
+    pub(crate) fn may_read(&self, path: &Path) -> bool {
+        !self.home.is_run(path) || self.state().runs.iter().any(|run| run.file.path == path)
     }
 
     /// The size of the index.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use super::key::{Key, POINT_MOST, is_point, leading};
+use super::pairs::Pairs;
 use crate::address::BuildAddress;
 
 /// The last change of a key: its new value, or `None` if it was deleted.
@@ -28,8 +29,7 @@ pub(super) struct Table {
 #[derive(Default)]
 struct Shard {
     points: HashMap<Key, Change, BuildAddress>,
-    /// In order: these are mostly looked up by prefix.
-    pairs: BTreeMap<Key, Change>,
+    pairs: Pairs,
 }
 
 impl Table {
@@ -48,7 +48,10 @@ impl Table {
         let mut shard = self.shards[key.sixteenth()].write().unwrap_or_else(PoisonError::into_inner);
         let (before, count) = match is_point(key.as_bytes()) {
             true => (shard.points.insert(key, change), &self.points),
-            false => (shard.pairs.insert(key, change), &self.pairs),
+            false => {
+                shard.pairs.push(key, change);
+                (None, &self.pairs)
+            }
         };
         drop(shard);
         let bytes = self.bytes();
@@ -72,6 +75,7 @@ impl Table {
         self.points.load(Ordering::Relaxed)
     }
 
+    /// The number of its entries. A pair that was changed twice counts twice.
     pub(super) fn len(&self) -> usize {
         self.points() + self.pairs.load(Ordering::Relaxed)
     }
@@ -83,7 +87,7 @@ impl Table {
             None => 0..self.shards.len(),
         };
         for shard in shards.map(|number| self.shard(number)) {
-            for (key, change) in shard.points(prefix, from).chain(shard.pairs(prefix, from)) {
+            for (key, change) in shard.points(prefix, from).chain(shard.pairs.starting(prefix, from)) {
                 into.entry(*key).or_insert_with(|| change.clone());
             }
         }
@@ -92,10 +96,12 @@ impl Table {
     /// Calls `each` for all changes in key order, until an error.
     pub(super) fn in_order<E>(&self, mut each: impl FnMut(&Key, &Change) -> Result<(), E>) -> Result<(), E> {
         let shards: Vec<_> = (0..self.shards.len()).map(|number| self.shard(number)).collect();
-        let all = shards.iter().flat_map(|shard| shard.points.iter().chain(&shard.pairs));
+        let all = shards.iter().flat_map(|shard| shard.points.iter().chain(shard.pairs.newest_first()));
         let mut sorted = Vec::with_capacity(self.len());
         sorted.extend(all.map(|(key, change)| (leading(key.as_bytes()), key, change)));
-        sorted.sort_unstable_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
+        // A stable sort: the first of a key's changes is the newest.
+        sorted.sort_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
+        sorted.dedup_by_key(|(_, key, _)| *key);
         sorted.into_iter().try_for_each(|(_, key, change)| each(key, change))
     }
 
@@ -115,18 +121,14 @@ impl Shard {
         let wanted = move |key: &Key| key.as_bytes().starts_with(prefix) && is_from(key, from);
         exact.into_iter().chain(all.into_iter().flatten()).filter(move |(key, _)| wanted(key))
     }
-
-    fn pairs(&self, prefix: &[u8], from: Bound<&Key>) -> impl Iterator<Item = (&Key, &Change)> {
-        let rest = self.pairs.range((from, Bound::Unbounded));
-        rest.take_while(move |(key, _)| key.as_bytes().starts_with(prefix))
-    }
 }
 
 fn value_bytes(change: &Change) -> usize {
     change.as_ref().map_or(0, |value| value.len())
 }
 
-fn is_from(key: &Key, from: Bound<&Key>) -> bool {
+/// Whether a key is not before this bound.
+pub(super) fn is_from(key: &Key, from: Bound<&Key>) -> bool {
     match from {
         Bound::Included(first) => key >= first,
         Bound::Excluded(before) => key > before,

@@ -1,6 +1,7 @@
 //! Decides which records of a batch are written: against the index as it will be ([`super::overlay`]), not as it is.
 
 use super::commit::{Answer, DoomedItem, Followup, Group, When, Writer};
+use super::derivations::EncodedDerivation;
 use super::derived::DerivedValue;
 use super::overlay::removed_key;
 use super::tables::{
@@ -61,7 +62,7 @@ impl Writer {
             Fact::Blob { address, .. } | Fact::File { address, .. } => {
                 let key = Table::Blob.key(address);
                 match self.overlay.row::<Blob>(&key) {
-                    Some(blob) if blob.class >= record.class && self.is_recent(&key, blob.at, record) => {
+                    Some(blob) if blob.class >= record.class && self.is_recent(&key, blob.at, record.at) => {
                         Admission::Present
                     }
                     // A file that was not synced may be torn, so its class is never raised: the caller has a good
@@ -73,13 +74,7 @@ impl Writer {
                 }
             }
             Fact::Derivation { address, alias, .. } => {
-                let key = Table::Derivation.key(address);
-                let row = self.overlay.row::<DerivationRow>(&key);
-                if let Some(alias) = alias {
-                    self.check_alias(address, *alias, row.and_then(|row| row.alias))?;
-                }
-                let has_alias = |row: DerivationRow| alias.is_none() || row.alias.is_some();
-                present(row.is_some_and(|row| has_alias(row) && self.is_recent(&key, row.at, record)))
+                present(self.is_described(address, *alias, record.at)?)
             }
             Fact::Memo { .. } => self.judge_memo(record),
             Fact::Pin { address } => present(self.overlay.is_there(&Table::Pin.key(address))),
@@ -87,6 +82,17 @@ impl Writer {
             Fact::Touch { address } => present(!self.overlay.is_there(&Table::Blob.key(address))),
             Fact::Name { .. } | Fact::Remove { .. } => Admission::Write,
         })
+    }
+
+    /// Whether a derivation is in the store with its alias, and too recent to be written again.
+    fn is_described(&mut self, address: &Address, alias: Option<Address>, now: Time) -> Result<bool, Error> {
+        let key = Table::Derivation.key(address);
+        let row = self.overlay.row::<DerivationRow>(&key);
+        if let Some(alias) = alias {
+            self.check_alias(address, alias, row.and_then(|row| row.alias))?;
+        }
+        let has_alias = |row: DerivationRow| alias.is_none() || row.alias.is_some();
+        Ok(row.is_some_and(|row| has_alias(row) && self.is_recent(&key, row.at, now)))
     }
 
     /// A derivation has one alias at most, and an alias leads to one derivation.
@@ -108,7 +114,7 @@ impl Writer {
             let (derivation, before, now) = (*derivation, memo.output, *output);
             self.followups.push(Followup::Diverged { derivation, before, now });
         } else if class >= record.class {
-            if self.is_recent(&key, memo.at, record) {
+            if self.is_recent(&key, memo.at, record.at) {
                 return Admission::Present;
             }
             // The memo becomes young again, and keeps its class.
@@ -130,16 +136,35 @@ impl Writer {
         Ok(Answer { each_written, ..Answer::default() })
     }
 
-    /// Adds a value to the batch before the memo that leads to it, so that a log cut off between the two never holds a
-    /// memo without its value.
+    /// Adds the descriptions that are not in the store to the batch, as their callers have encoded them.
+    pub(super) fn admit_derivations(&mut self, described: &[EncodedDerivation]) -> Result<Answer, Error> {
+        let mut each_written = Vec::with_capacity(described.len());
+        for EncodedDerivation { address, alias, at, inputs, encoded } in described {
+            self.overlay.prepare_derivation(&self.core.catalogue, address, *alias)?;
+            let is_new = !self.is_described(address, *alias, *at)?;
+            if is_new {
+                let offset = self.buffer.len();
+                self.buffer.extend_from_slice(encoded);
+                self.overlay.put_derivation(address, *alias, inputs, (self.place_from(offset), *at));
+            }
+            each_written.push(is_new);
+        }
+        Ok(Answer { each_written, ..Answer::default() })
+    }
+
+    /// Adds a value to the batch before the memos that lead to it, so that a log cut off between them never holds a memo
+    /// without its value.
     pub(super) fn admit_derived(&mut self, derived: &mut DerivedValue) -> Result<Answer, Error> {
         self.admit(&mut derived.blob, derived.crc)?;
-        self.admit(&mut derived.memo, None)
+        for memo in &mut derived.memos {
+            self.admit(&mut memo.record, None)?;
+        }
+        Ok(Answer::default())
     }
 
     /// Whether the existing row is too recent to write the same fact again, which would make it young again.
-    fn is_recent(&self, key: &Key, at: Time, record: &Record) -> bool {
-        self.overlay.is_changed(key) || record.at.since(at) < self.core.config.touch_after
+    fn is_recent(&self, key: &Key, at: Time, now: Time) -> bool {
+        self.overlay.is_changed(key) || now.since(at) < self.core.config.touch_after
     }
 
     /// Moves a record to the log's end, if the index still points to its old place.
@@ -269,14 +294,17 @@ impl Writer {
         true
     }
 
+    /// The place of the record that begins at this offset of the batch and ends it.
+    fn place_from(&self, offset: usize) -> Place {
+        let len = (self.buffer.len() - offset) as u32;
+        Place { segment: self.base.segment, offset: self.base.offset as u32 + offset as u32, len }
+    }
+
     /// Writes a record to the batch and applies it to the overlay.
     fn enter(&mut self, record: Record, crc: Option<u32>) {
         let offset = self.buffer.len();
         record.encode_with(self.core.segments.salt(), crc, &mut self.buffer);
-        let len = (self.buffer.len() - offset) as u32;
-        let place =
-            Place { segment: self.base.segment, offset: self.base.offset as u32 + offset as u32, len };
-        self.overlay.apply(&record, place);
+        self.overlay.apply(&record, self.place_from(offset));
         match record.fact {
             Fact::Memo { derivation, output, size, cost, .. } => {
                 let memo = Memo { derivation, output, size, cost, at: record.at };

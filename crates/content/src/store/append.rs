@@ -7,6 +7,7 @@ use super::commit::Order;
 use super::counters::Kind;
 use super::derivations::check_inputs;
 use super::memos::NewMemo;
+use super::quota::Claim;
 use crate::facts::Class;
 use crate::log::{Fact, Record};
 use crate::{Address, Error};
@@ -32,7 +33,7 @@ impl Store {
 
     /// Waits until everything that was written so far is on the disk itself.
     pub async fn sync(&self) -> Result<(), Error> {
-        self.inner.core.submit(Order::Sync, 0).await.map(|_| ())
+        self.inner.core.submit(Order::Sync, 0, Claim::default()).await.map(|_| ())
     }
 
     /// Returns whether the bytes are new.
@@ -60,8 +61,8 @@ impl Store {
         let records: Vec<Record> =
             facts.map(|fact| Record { at, class: Class::Acknowledged, fact }).collect();
         let weight = records.iter().map(|record| record.fact.size_hint()).sum();
-        core.room_for(weight as u64).await?;
-        let answer = core.submit(Order::Append(records), weight).await?;
+        let claim = core.claim(weight as u64).await?;
+        let answer = core.submit(Order::Append(records), weight, claim).await?;
         Ok(answer.each_written.first().copied().unwrap_or_default())
     }
 }

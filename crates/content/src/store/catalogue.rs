@@ -67,7 +67,7 @@ impl BlobAt {
 pub(crate) enum FoundData {
     Memo(Memo),
     /// The derivation with this address is described, and its output is not remembered.
-    Derivation(Address),
+    Derivation(Address, DerivationRow),
     Blob(BlobAt),
     Nothing,
 }
@@ -111,15 +111,15 @@ impl Catalogue {
         if let Some(memo) = self.memo(address, wait)? {
             return Ok(FoundData::Memo(memo));
         }
-        if self.derivation(address, wait)?.is_some() {
-            return Ok(FoundData::Derivation(*address));
+        if let Some(row) = self.derivation(address, wait)? {
+            return Ok(FoundData::Derivation(*address, row));
         }
         if let Some(derivation) = self.alias(address, wait)? {
             if let Some(memo) = self.memo(&derivation, wait)? {
                 return Ok(FoundData::Memo(memo));
             }
-            if self.derivation(&derivation, wait)?.is_some() {
-                return Ok(FoundData::Derivation(derivation));
+            if let Some(row) = self.derivation(&derivation, wait)? {
+                return Ok(FoundData::Derivation(derivation, row));
             }
         }
         Ok(self.blob(address, wait)?.map_or(FoundData::Nothing, FoundData::Blob))
@@ -239,11 +239,6 @@ impl Catalogue {
 
     pub(crate) fn has_pending(&self) -> bool {
         !self.pending.is_empty()
-    }
-
-    /// The bytes of the values that are not written yet.
-    pub(crate) fn pending_bytes(&self) -> u64 {
-        self.pending.bytes()
     }
 
     /// Makes a value and its memo visible before they are written; `None` if the same memo is pending already.
@@ -395,10 +390,13 @@ impl Catalogue {
             index::Error::WouldBlock => Error::WouldBlock,
             index::Error::Damaged { path, what } => {
                 let what = format!("`{}`: {what}", path.display());
-                if self.healing.found_damage() {
-                    format::ask_for_new_index(&*self.disk);
-                    self.reporter.tell(&Event::IndexDamaged { what: what.clone() });
-                }
+                self.healing.found_damage(
+                    || self.index.may_read(&path),
+                    || {
+                        format::ask_for_new_index(&*self.disk);
+                        self.reporter.tell(&Event::IndexDamaged { what: what.clone() });
+                    },
+                );
                 self.background.wake();
                 Error::Index { what }
             }

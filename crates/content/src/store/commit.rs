@@ -6,8 +6,10 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use super::derivations::EncodedDerivation;
 use super::derived::{DerivedBatch, DerivedValue};
 use super::overlay::Overlay;
+use super::quota::Claim;
 use super::tables::RowBytes;
 use super::{Core, Event, lock};
 use crate::facts::{Class, Memo, RemovalReason};
@@ -22,6 +24,8 @@ pub(crate) struct Request {
     pub done: Option<oneshot::Sender<Result<Answer, Error>>>,
     /// The caller's share of the queue, released with the answer.
     pub room: Option<OwnedSemaphorePermit>,
+    /// The room in the quota for the order's bytes, held until they are in the index.
+    pub claim: Claim,
 }
 
 #[derive(Debug)]
@@ -30,8 +34,8 @@ pub(crate) enum Order {
     Write(Record, Option<u32>),
     /// Writes a memo, unless its derivation has one.
     WriteIfFree(Record),
-    /// Writes records that have one answer.
-    WriteAll(Vec<Record>),
+    /// Writes the descriptions of derivations, which have one answer.
+    Derivations(Vec<EncodedDerivation>),
     /// Writes records that have one answer, which does not wait for a sync.
     Append(Vec<Record>),
     /// Writes a derived value that is visible already; no caller waits for it.
@@ -174,12 +178,14 @@ impl Writer {
         let mut rotate = false;
         let mut answers: Answers = Vec::with_capacity(batch.len());
         let mut settling = DerivedBatch::default();
+        let mut claims = Claim::default();
         let ready =
             core.segments.check().and_then(|()| core.background.wait_for_index(core.catalogue.index()));
         let applying = lock(&core.applying);
         self.begin(batch);
         for mut request in batch.drain(..) {
             sync |= request.order.is_durable();
+            claims.add(std::mem::take(&mut request.claim));
             let answer = ready.clone().and_then(|()| match &mut request.order {
                 Order::Sync | Order::Pass => Ok(Answer::default()),
                 Order::Rotate => {
@@ -189,7 +195,8 @@ impl Writer {
                 Order::Forget(place, addresses) => self.admit_forgetting(*place, addresses),
                 Order::Write(record, crc) => self.admit(record, *crc),
                 Order::WriteIfFree(memo) => self.admit_if_free(memo),
-                Order::WriteAll(records) | Order::Append(records) => self.admit_all(records),
+                Order::Derivations(described) => self.admit_derivations(described),
+                Order::Append(records) => self.admit_all(records),
                 Order::Derived(derived) => self.admit_derived(derived),
                 Order::Move(from, record) => self.admit_move(*from, record),
                 Order::Remove(why, doomed) => self.admit_removal(*why, std::mem::take(doomed)),
@@ -204,7 +211,7 @@ impl Writer {
             let mut tally = core.tally();
             let orphans = core.catalogue.apply(self.overlay.changes(), self.append.end(), &mut tally);
             let used = tally.used_bytes();
-            core.used.store(used, Ordering::Relaxed);
+            core.space.written(used, claims);
             drop(tally);
             if core.should_ask_for_reserve(used) {
                 core.keeper.wake();
@@ -277,10 +284,12 @@ impl Order {
             Order::Write(record, _) | Order::WriteIfFree(record) | Order::Move(_, record) => {
                 record.fact.size_hint()
             }
-            Order::WriteAll(records) | Order::Append(records) => {
-                records.iter().map(|record| record.fact.size_hint()).sum()
+            Order::Derivations(described) => described.iter().map(|it| it.encoded.len()).sum(),
+            Order::Append(records) => records.iter().map(|record| record.fact.size_hint()).sum(),
+            Order::Derived(derived) => {
+                let memos = derived.memos.iter().map(|memo| memo.record.fact.size_hint());
+                derived.blob.fact.size_hint() + memos.sum::<usize>()
             }
-            Order::Derived(derived) => derived.blob.fact.size_hint() + derived.memo.fact.size_hint(),
             Order::Remove(_, groups) => {
                 groups.iter().flatten().map(|doomed| 96 + 32 * doomed.removed.edges.len()).sum()
             }
@@ -291,8 +300,7 @@ impl Order {
     fn is_durable(&self) -> bool {
         match self {
             Order::Write(record, _) | Order::WriteIfFree(record) => record.class == Class::Acknowledged,
-            Order::WriteAll(records) => records.iter().any(|record| record.class == Class::Acknowledged),
-            Order::Remove(..) | Order::Sync | Order::Rotate => true,
+            Order::Derivations(_) | Order::Remove(..) | Order::Sync | Order::Rotate => true,
             Order::Append(_) | Order::Derived(_) | Order::Move(..) | Order::Forget(..) | Order::Pass => false,
         }
     }

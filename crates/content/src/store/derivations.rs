@@ -10,8 +10,8 @@ use super::get::QUICK_MOST;
 use super::tables::{DerivationRow, Row};
 use super::{Core, Event, Put, Store};
 use crate::address::BuildAddress;
-use crate::facts::{Class, Derivation, RemovalReason};
-use crate::log::{BODY_MOST, Fact, ItemRemoval, Record, What};
+use crate::facts::{Class, Derivation, RemovalReason, Time};
+use crate::log::{BODY_MOST, Fact, ItemRemoval, Record, Salt, What};
 use crate::{Address, Context, Error, Value, Wait};
 
 /// The description of a derivation, for [`Store::put_derivation`].
@@ -131,21 +131,15 @@ impl Store {
         for NewDerivation { bytes, .. } in part {
             check_size("a derivation", bytes.len() + context.0.len(), BODY_MOST / 2)?;
         }
-        let at = core.now();
-        let fact = |it: &NewDerivation| Fact::Derivation {
-            address: Address::from_bytes([0; 32]),
-            alias: it.alias,
-            context: context.0.to_owned(),
-            bytes: it.bytes.clone(),
-        };
-        let records = part.iter().map(|it| Record { at, class: Class::Acknowledged, fact: fact(it) });
-        let records: Vec<Record> = records.collect();
-        let context = context.0.to_owned();
-        let AddressedRecords { records, addresses, mut wanted } =
+        let (at, salt) = (core.now(), core.segments.salt());
+        let AddressedDerivations { described, addresses, mut wanted } =
             match part.iter().map(|it| it.bytes.len()).sum::<usize>() {
-                ..=QUICK_MOST => addressed(&context, records)?,
+                ..=QUICK_MOST => addressed(context, part, (at, salt))?,
                 // This many hashes take milliseconds.
-                _ => self.blocking(move |_| addressed(&context, records)).await?,
+                _ => {
+                    let (context, part) = (context.0.to_owned(), part.to_vec());
+                    self.blocking(move |_| addressed(Context(&context), &part, (at, salt))).await?
+                }
             };
         let first_wanted = wanted.len();
         wanted.extend(addresses.iter().map(|(address, _)| *address));
@@ -161,9 +155,10 @@ impl Store {
                 .map(|((address, _), it)| put(*address, false, it))
                 .collect());
         }
-        let size = records.iter().map(|record| record.fact.size_hint()).sum();
-        core.room_for(size as u64).await?;
-        let mut written = core.submit(Order::WriteAll(records), size).await?.each_written.into_iter();
+        let size = described.iter().map(|it| it.encoded.len()).sum();
+        let claim = core.claim(size as u64).await?;
+        let written = core.submit(Order::Derivations(described), size, claim).await?.each_written;
+        let mut written = written.into_iter();
         let puts = addresses
             .iter()
             .zip(part)
@@ -191,34 +186,55 @@ fn part_of(described: &[NewDerivation]) -> usize {
     fits.count().max(1)
 }
 
-/// Records of derivations, with their addresses.
-struct AddressedRecords {
-    /// One record per address.
-    records: Vec<Record>,
+/// Derivations, with their addresses.
+struct AddressedDerivations {
+    /// One per address.
+    described: Vec<EncodedDerivation>,
     /// Per derivation: its address, and whether it is the first with that address.
     addresses: Vec<(Address, bool)>,
     /// Their inputs and aliases.
     wanted: Vec<Address>,
 }
 
-/// Computes the addresses of derivations and writes them into their records.
-fn addressed(context: &str, mut records: Vec<Record>) -> Result<AddressedRecords, Error> {
-    let mut derive = Address::derive_each(Context(context));
+/// A derivation, encoded by its caller to save the writer thread's time.
+#[derive(Debug)]
+pub(crate) struct EncodedDerivation {
+    pub(super) address: Address,
+    pub(super) alias: Option<Address>,
+    pub(super) at: Time,
+    pub(super) inputs: Vec<Address>,
+    /// The whole record.
+    pub(super) encoded: Vec<u8>,
+}
+
+/// Computes the addresses of derivations, and encodes their records.
+fn addressed(
+    context: Context<'_>,
+    part: &[NewDerivation],
+    (at, salt): (Time, Salt),
+) -> Result<AddressedDerivations, Error> {
+    let mut derive = Address::derive_each(context);
     let mut seen: HashSet<Address, BuildAddress> = HashSet::default();
-    let mut addresses = Vec::with_capacity(records.len());
-    let mut wanted = Vec::with_capacity(records.len());
-    for record in &mut records {
-        let Fact::Derivation { address, alias, bytes, .. } = &mut record.fact else { continue };
+    let mut addresses = Vec::with_capacity(part.len());
+    let mut wanted = Vec::with_capacity(4 * part.len());
+    let mut described = Vec::with_capacity(part.len());
+    for NewDerivation { bytes, alias } in part {
         let inputs = Value::addresses_in(bytes).map_err(Error::Description)?;
         check_inputs(&inputs)?;
-        wanted.extend(inputs);
+        wanted.extend_from_slice(&inputs);
         wanted.extend(*alias);
-        *address = derive(bytes);
-        addresses.push((*address, seen.insert(*address)));
+        let (address, alias) = (derive(bytes), *alias);
+        let is_first = part.len() == 1 || seen.insert(address);
+        addresses.push((address, is_first));
+        if is_first {
+            let fact =
+                Fact::Derivation { address, alias, context: context.0.to_owned(), bytes: bytes.clone() };
+            let mut encoded = Vec::with_capacity(fact.size_hint());
+            Record { at, class: Class::Acknowledged, fact }.encode(salt, &mut encoded);
+            described.push(EncodedDerivation { address, alias, at, inputs, encoded });
+        }
     }
-    let mut is_first = addresses.iter().map(|(_, is_first)| *is_first);
-    records.retain(|_| is_first.next().unwrap_or(false));
-    Ok(AddressedRecords { records, addresses, wanted })
+    Ok(AddressedDerivations { described, addresses, wanted })
 }
 
 /// The most inputs of a derivation: they fit into a record, with room to spare.
@@ -238,8 +254,20 @@ fn check_size(what: &'static str, size: usize, most: usize) -> Result<(), Error>
 impl Core {
     /// The description of a derivation, verified. Aliases are not followed.
     pub(super) fn derivation(&self, address: &Address, wait: Wait) -> Result<Option<Derivation>, Error> {
+        match self.catalogue.derivation(address, wait)? {
+            Some(row) => self.described(address, row, wait),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, of a derivation whose row was just found.
+    pub(super) fn described(
+        &self,
+        address: &Address,
+        mut row: DerivationRow,
+        wait: Wait,
+    ) -> Result<Option<Derivation>, Error> {
         for _ in 0..super::get::LOOKS_MOST {
-            let Some(row) = self.catalogue.derivation(address, wait)? else { return Ok(None) };
             let record = match self.segments.record(row.place, wait) {
                 Ok(record) => record,
                 Err(cause) if cause.kind() == std::io::ErrorKind::WouldBlock => {
@@ -261,6 +289,10 @@ impl Core {
                 return Err(Error::WouldBlock);
             }
             self.lose_derivation(address, &row)?;
+            match self.catalogue.derivation(address, wait)? {
+                Some(next) => row = next,
+                None => return Ok(None),
+            }
         }
         Err(self.keeps_moving(address))
     }

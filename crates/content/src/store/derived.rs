@@ -8,6 +8,7 @@ use super::counters::Kind;
 use super::derivations::check_inputs;
 use super::memos::NewMemo;
 use super::pending::Ticket;
+use super::quota::Claim;
 use super::{Core, Event, Store};
 use crate::facts::{Class, Memo};
 use crate::log::{Fact, Record};
@@ -19,48 +20,63 @@ const ENTRY_BYTES: usize = 1024;
 /// The most values in the queue, however small: callers that wait for an answer wait behind them.
 const VALUES_MOST: usize = 8192;
 
-/// A value for the writer, with the memo that leads to it.
+/// A value for the writer, with the memos that lead to it.
 #[derive(Debug)]
 pub(crate) struct DerivedValue {
     pub(super) blob: Record,
     /// The checksum of the blob's record.
     pub(super) crc: Option<u32>,
-    pub(super) memo: Record,
-    ticket: Ticket,
-    /// The addresses held until the value is written: the output, the derivation, its inputs.
+    pub(super) memos: Vec<DerivedMemo>,
+    /// The addresses held until the value is written: the output, the derivations, their inputs.
     wanted: Vec<Address>,
 }
 
-impl DerivedValue {
-    pub(super) fn output(&self) -> &Address {
-        &self.wanted[0]
-    }
+/// A memo of a derived value.
+#[derive(Debug)]
+pub(crate) struct DerivedMemo {
+    pub(super) record: Record,
+    derivation: Address,
+    ticket: Ticket,
+}
 
-    fn derivation(&self) -> &Address {
-        &self.wanted[1]
+impl DerivedValue {
+    fn output(&self) -> &Address {
+        &self.wanted[0]
     }
 }
 
 impl Store {
     /// Stores a derivation's output, bytes and memo, as derivable. Both are visible from now on, but are written later:
-    /// this waits only for room in the queue. `made.output` is the address of the bytes. A value that is too large to
-    /// be packed ([`super::Config::packed_most`]) is put and remembered at once, which waits for the disk.
-    pub async fn derived(&self, made: NewMemo<'_>, bytes: impl Into<Bytes>) -> Result<(), Error> {
+    /// this waits only for room in the queue. `made.output` is the address of the bytes. With `also`, the output gets a
+    /// second memo, of this derivation. A value that is too large to be packed ([`super::Config::packed_most`]) is put
+    /// and remembered at once, which waits for the disk.
+    pub async fn derived(
+        &self,
+        made: NewMemo<'_>,
+        also: Option<Address>,
+        bytes: impl Into<Bytes>,
+    ) -> Result<(), Error> {
         let bytes: Bytes = bytes.into();
         debug_assert_eq!(made.output, Address::of(&bytes));
         if bytes.len() > self.inner.core.config.packed_most {
             self.put(bytes, Class::Derivable).await?;
-            return self.remember(made, Class::Derivable).await;
+            self.remember(made, Class::Derivable).await?;
+            return match also {
+                Some(derivation) => {
+                    self.remember(NewMemo { derivation, inputs: &[], ..made }, Class::Derivable).await
+                }
+                None => Ok(()),
+            };
         }
         let len = bytes.len() as u64;
-        let result = self.inner.core.derived(made, bytes).await;
+        let result = self.inner.core.derived(made, also, bytes).await;
         self.inner.core.count(Kind::Derived, result, |new| new.then_some(len)).map(|_| ())
     }
 
     /// Waits until all values [`derived`](Store::derived) so far are written, though not synced: they survive a crash
     /// of the process, but perhaps not a power cut.
     pub async fn written(&self) -> Result<(), Error> {
-        self.inner.core.submit(Order::Pass, 0).await.map(|_| ())
+        self.inner.core.submit(Order::Pass, 0, Claim::default()).await.map(|_| ())
     }
 
     /// Waits until one derivation's output is written; returns at once if it is not pending.
@@ -73,31 +89,41 @@ impl Store {
 }
 
 impl Core {
-    /// Returns whether the value is new; false if the same value is pending already.
-    async fn derived(&self, made: NewMemo<'_>, bytes: Bytes) -> Result<bool, Error> {
+    /// Returns whether a memo is new; false if the same memos are pending already.
+    async fn derived(&self, made: NewMemo<'_>, also: Option<Address>, bytes: Bytes) -> Result<bool, Error> {
         let NewMemo { derivation, output, size, cost, inputs } = made;
         check_inputs(inputs)?;
         self.segments.check()?;
-        self.room_for(self.catalogue.pending_bytes() + bytes.len() as u64).await?;
+        let claim = self.claim(bytes.len() as u64).await?;
         let units = ENTRY_BYTES + bytes.len() + 64 * inputs.len();
         let room = self.queue_room(units.max(self.config.queue_bytes as usize / VALUES_MOST)).await?;
         let at = self.now();
-        // Held first: a caller that finds the memo may rely on the addresses that it leads to.
-        let wanted = [&[output, derivation], inputs].concat();
+        // Held first: a caller that finds a memo may rely on the addresses that it leads to.
+        let mut wanted = Vec::with_capacity(3 + inputs.len());
+        wanted.extend([output, derivation]);
+        wanted.extend(also);
+        wanted.extend_from_slice(inputs);
         wanted.iter().for_each(|address| _ = self.guard.hold(address));
-        let Some(ticket) =
-            self.catalogue.announce(Memo { derivation, output, size, cost, at }, inputs, bytes.clone())
-        else {
+        let mut memos = Vec::with_capacity(2);
+        let also = also.map(|derivation| (derivation, &[][..]));
+        for (derivation, inputs) in [(derivation, inputs)].into_iter().chain(also) {
+            let memo = Memo { derivation, output, size, cost, at };
+            if let Some(ticket) = self.catalogue.announce(memo, inputs, bytes.clone()) {
+                let fact = Fact::Memo { derivation, output, size, cost, inputs: inputs.to_vec() };
+                let record = Record { at, class: Class::Derivable, fact };
+                memos.push(DerivedMemo { record, derivation, ticket });
+            }
+        }
+        if memos.is_empty() {
             wanted.iter().for_each(|address| self.guard.release(address));
             return Ok(false);
-        };
+        }
         self.admit(output, &bytes);
         let blob = Fact::Blob { address: output, bytes };
         let crc = blob.long_body_crc();
-        let memo = Fact::Memo { derivation, output, size, cost, inputs: inputs.to_vec() };
-        let [blob, memo] = [blob, memo].map(|fact| Record { at, class: Class::Derivable, fact });
-        let derived = Box::new(DerivedValue { blob, crc, memo, ticket, wanted });
-        let request = Request { order: Order::Derived(derived), done: None, room: Some(room) };
+        let blob = Record { at, class: Class::Derivable, fact: blob };
+        let derived = Box::new(DerivedValue { blob, crc, memos, wanted });
+        let request = Request { order: Order::Derived(derived), done: None, room: Some(room), claim };
         if let Err(Request { order: Order::Derived(derived), .. }) = self.orders.push_deferred(request) {
             self.forget(&derived);
             return Err(Error::Closed);
@@ -107,9 +133,16 @@ impl Core {
 
     /// Drops a value whose write failed: it is no longer visible.
     fn forget(&self, derived: &DerivedValue) {
-        self.catalogue.settle(derived.ticket, derived.derivation(), derived.output());
+        self.settle(derived);
         self.cache.remove(derived.output());
         derived.wanted.iter().for_each(|address| self.guard.release(address));
+    }
+
+    /// Removes the memos of a value from pending.
+    fn settle(&self, derived: &DerivedValue) {
+        for memo in &derived.memos {
+            self.catalogue.settle(memo.ticket, &memo.derivation, derived.output());
+        }
     }
 }
 
@@ -146,7 +179,7 @@ impl DerivedBatch {
                     told = Some(error);
                 }
                 None => {
-                    core.catalogue.settle(derived.ticket, derived.derivation(), derived.output());
+                    core.settle(&derived);
                     derived.wanted.iter().for_each(|address| core.guard.written(address));
                 }
             }

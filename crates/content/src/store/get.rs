@@ -22,9 +22,6 @@ use crate::{Address, Error, Open, Wait};
 /// A packed blob up to this size is hashed on the calling thread, which takes a few tens of microseconds.
 pub(super) const QUICK_MOST: usize = 128 << 10;
 
-/// The bytes of a file that a check reads at once.
-const CHECK_STRIDE: u64 = 1 << 20;
-
 /// A file is kept in the cache if it takes no more than this part of it.
 const CACHED_PART: u64 = 16;
 
@@ -104,6 +101,16 @@ impl Store {
     /// Handles a file that could not be read: an error, or success if the read should be tried again.
     async fn file_failed(&self, address: Address, blob: Blob, error: files::Error) -> Result<(), Error> {
         self.blocking(move |core| core.file_failed(&address, &blob, error)).await
+    }
+
+    /// Whether a file's bytes verify, read on several threads; false also if another has taken its place meanwhile.
+    pub(super) async fn check_file(&self, address: Address, blob: Blob) -> Result<bool, Error> {
+        let Home::File { number, len } = blob.home else { return Ok(false) };
+        let name = Name { address, number };
+        match files::check_blob(&self.inner.pool, &self.inner.core.files, name, len).await {
+            Ok(()) => Ok(true),
+            Err(error) => self.file_failed(address, blob, error).await.map(|()| false),
+        }
     }
 }
 
@@ -271,24 +278,6 @@ impl Core {
     /// Whether a packed blob's bytes verify; false also if it has moved meanwhile.
     pub(super) fn check_packed(&self, address: &Address, blob: &Blob, wait: Wait) -> Result<bool, Error> {
         Ok(self.load_packed(address, blob, wait)?.is_some())
-    }
-
-    /// Whether a file's bytes verify, read piece by piece; false also if another has taken its place meanwhile.
-    pub(super) fn check_file(&self, address: &Address, blob: &Blob) -> Result<bool, Error> {
-        let Home::File { number, len } = blob.home else { return Ok(false) };
-        let name = Name { address: *address, number };
-        let check = || -> Result<(), files::Error> {
-            let reading = BlobReader::open(&self.files, name, len)?;
-            let mut offset = 0;
-            while offset < len {
-                offset += reading.read(offset..len.min(offset + CHECK_STRIDE))?.len() as u64;
-            }
-            Ok(())
-        };
-        match check() {
-            Ok(()) => Ok(true),
-            Err(error) => self.file_failed(address, blob, error).map(|()| false),
-        }
     }
 
     /// Handles a file that could not be read: an error, or success if the read should be tried again.

@@ -6,8 +6,8 @@
 //!
 //! A crash in between is harmless: the mark that asks for a new index is removed last.
 
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
 
@@ -15,7 +15,7 @@ use super::catalogue::Catalogue;
 use super::open::{REPLAYED_AT_ONCE, bring_in, plain};
 use super::overlay::Overlay;
 use super::tally::Tally;
-use super::{Core, Event, background, format, lock};
+use super::{Claim, Core, Event, background, format, lock};
 use crate::Error;
 use crate::index::Position;
 use crate::log::{Place, Record};
@@ -23,27 +23,42 @@ use crate::log::{Place, Record};
 /// Whether the index is damaged, for the thread that rebuilds it and the calls that wait for that.
 #[derive(Debug)]
 pub(super) struct HealingState {
-    is_damaged: AtomicBool,
+    /// Held while a change is announced, so that no thread acts on a change before its announcement, and announcements
+    /// keep the order of the changes.
+    is_damaged: Mutex<bool>,
     /// Counts attempts to rebuild the index, successful or not; [`HealingState::OVER`] once the index thread has ended.
     rounds: watch::Sender<u64>,
 }
 
 impl Default for HealingState {
     fn default() -> HealingState {
-        HealingState { is_damaged: AtomicBool::new(false), rounds: watch::Sender::new(0) }
+        HealingState { is_damaged: Mutex::new(false), rounds: watch::Sender::new(0) }
     }
 }
 
 impl HealingState {
     const OVER: u64 = u64::MAX;
 
-    /// Notes damage; returns whether it is new.
-    pub(super) fn found_damage(&self) -> bool {
-        !self.is_damaged.swap(true, Ordering::AcqRel)
+    /// Notes damage, and announces it if it is new. A slow reader may find it in a file that was replaced meanwhile:
+    /// `still_counts` is false for that.
+    pub(super) fn found_damage(&self, still_counts: impl FnOnce() -> bool, announce: impl FnOnce()) {
+        self.change_to(true, still_counts, announce);
     }
 
     pub(super) fn is_damaged(&self) -> bool {
-        self.is_damaged.load(Ordering::Acquire)
+        *lock(&self.is_damaged)
+    }
+
+    fn is_rebuilt(&self, announce: impl FnOnce()) {
+        self.change_to(false, || true, announce);
+    }
+
+    fn change_to(&self, damaged: bool, is_true: impl FnOnce() -> bool, announce: impl FnOnce()) {
+        let mut is_damaged = lock(&self.is_damaged);
+        if *is_damaged != damaged && is_true() {
+            *is_damaged = damaged;
+            announce();
+        }
     }
 
     fn end_round(&self) {
@@ -101,8 +116,8 @@ pub(super) fn heal_if_damaged(core: &Core) -> RemainingWork {
     let began = core.now();
     match rebuild(core) {
         Ok(replayed) => {
-            healing.is_damaged.store(false, Ordering::Release);
-            core.tell(&Event::IndexRebuilt { replayed, took: core.now().since(began) });
+            let took = core.now().since(began);
+            healing.is_rebuilt(|| core.tell(&Event::IndexRebuilt { replayed, took }));
         }
         Err(Error::Closed) => {}
         Err(error) => core.tell(&Event::Failed { doing: "rebuild the index", error }),
@@ -140,8 +155,9 @@ fn rebuild(core: &Core) -> Result<u64, Error> {
     let mut tally = core.tally();
     rebuilt.next_file = rebuilt.next_file.max(tally.next_file);
     *tally = rebuilt;
-    core.used.store(tally.used_bytes(), Ordering::Relaxed);
+    core.space.written(tally.used_bytes(), Claim::default());
     index.replace(catalogue.into_index());
+    core.names.forget();
     drop((tally, applying));
     background::flush_all(core)?;
     format::index_is_new(&*core.disk)?;
@@ -185,5 +201,50 @@ impl Rebuild {
         catalogue.index().apply(std::iter::empty(), end, || tally.encode());
         self.unreadable += damage.iter().filter(|damage| damage.from < end.1).count() as u64;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    /// Whoever sees that the index is whole again finds the rebuild counted.
+    #[test]
+    fn a_change_is_seen_after_its_announcement() {
+        let (state, announced) = (HealingState::default(), AtomicU64::new(0));
+        let (asking, asked) = mpsc::channel();
+        thread::scope(|scope| {
+            for round in 1..=100 {
+                state.found_damage(|| true, || ());
+                state.is_rebuilt(|| {
+                    let asking = asking.clone();
+                    let (state, announced) = (&state, &announced);
+                    scope.spawn(move || {
+                        asking.send(()).unwrap();
+                        if !state.is_damaged() {
+                            assert!(announced.load(Ordering::Acquire) >= round);
+                        }
+                    });
+                    asked.recv().unwrap();
+                    (0..20).for_each(|_| thread::yield_now());
+                    announced.store(round, Ordering::Release);
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn damage_is_announced_once() {
+        let (state, mut announced) = (HealingState::default(), 0);
+        (0..3).for_each(|_| state.found_damage(|| true, || announced += 1));
+        state.is_rebuilt(|| ());
+        state.found_damage(|| true, || announced += 1);
+        state.is_rebuilt(|| ());
+        state.found_damage(|| false, || announced += 1);
+        assert_eq!((announced, state.is_damaged()), (2, false));
     }
 }

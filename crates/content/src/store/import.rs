@@ -14,8 +14,9 @@ use bytes::Bytes;
 use super::archive::{FRONT, OLD_FRONT, SALT, failed};
 use super::catalogue::FoundData;
 use super::counters::Kind;
-use super::imports::{EntryKind, Manifest, keep_written};
+use super::imports::{EntryKind, KeptImport, Manifest, keep_written};
 use super::pipeline::Pipeline;
+use super::quota::Claim;
 use super::roots::check_name;
 use super::{Core, Store};
 use crate::facts::{Class, NameChange};
@@ -32,6 +33,8 @@ pub struct Import {
     /// Whether to take the archive's memos: claims about outputs, which cannot be verified. A memo that is in the store
     /// is never replaced. Default no: memos are checked and left out.
     pub trust_memos: bool,
+    /// Decides whether a free name of the archive is skipped. Default none: all free names are set.
+    pub skip_name: Option<fn(&str) -> bool>,
     /// A label for the list of imports, such as a file name; its first 255 bytes are kept. Default empty.
     pub label: String,
 }
@@ -61,8 +64,10 @@ pub struct ImportedName {
     pub name: String,
     /// The address it has in the archive.
     pub address: Address,
-    /// The other address that the name has in this store, which it keeps; `None`: it points to `address` now.
+    /// The other address that the name has in this store, which it keeps.
     pub taken_by: Option<Address>,
+    /// Whether the name was not set, because of [`Import::skip_name`].
+    pub is_skipped: bool,
 }
 
 /// The most names in an archive.
@@ -77,6 +82,7 @@ impl Store {
         from: impl Read + Send + 'static,
         terms: Import,
     ) -> Result<ImportReport, Error> {
+        let skip_name = terms.skip_name;
         let result = self.in_turn(
             |turns| &turns.archiving,
             move |core| {
@@ -87,22 +93,14 @@ impl Store {
                 ImportPass { core, terms, from, imported, in_flight, manifest }.run()
             },
         );
-        let result = self.set_free_names(result.await).await;
-        self.inner.core.count(Kind::Import, result, |imported| Some(imported.bytes))
-    }
-
-    async fn set_free_names(&self, imported: Result<ImportReport, Error>) -> Result<ImportReport, Error> {
-        let mut imported = imported?;
-        for it in &mut imported.names {
-            match self.name_if(&it.name, Some(it.address), None).await {
-                Ok(_) => {}
-                Err(Error::NameConflict { found, .. }) => {
-                    it.taken_by = found.filter(|found| *found != it.address);
-                }
-                Err(error) => return Err(error),
+        let result = match result.await {
+            Ok((mut imported, kept)) => {
+                let set = self.set_free_names(&mut imported.names, skip_name, kept.map(|kept| kept.name));
+                set.await.map(|()| imported)
             }
-        }
-        Ok(imported)
+            Err(error) => Err(error),
+        };
+        self.inner.core.count(Kind::Import, result, |imported| Some(imported.bytes))
     }
 }
 
@@ -156,7 +154,7 @@ fn damaged(at: u64, what: &str) -> Error {
 }
 
 impl<R: Read> ImportPass<'_, R> {
-    fn run(mut self) -> Result<ImportReport, Error> {
+    fn run(mut self) -> Result<(ImportReport, Option<KeptImport>), Error> {
         let mut writes = Pipeline::new(self.core);
         let read = self.read(&mut writes);
         // After an error too: until they are written, the quota does not count the records in flight, and the manifest
@@ -168,9 +166,10 @@ impl<R: Read> ImportPass<'_, R> {
         });
         let kept = self.manifest.keep(&self.terms.label, read.is_ok());
         read?;
-        self.imported.id = kept?;
+        let kept = kept?;
+        self.imported.id = kept.as_ref().map(|kept| kept.id.clone());
         self.imported.bytes = self.from.at;
-        Ok(self.imported)
+        Ok((self.imported, kept))
     }
 
     fn read(&mut self, writes: &mut Pipeline<'_>) -> Result<(), Error> {
@@ -215,14 +214,16 @@ impl<R: Read> ImportPass<'_, R> {
         if self.imported.names.len() == NAMES_MOST {
             return Err(damaged(at, "more than 100,000 names"));
         }
-        self.imported.names.push(ImportedName { name, address, taken_by: None });
+        self.imported.names.push(ImportedName { name, address, taken_by: None, is_skipped: false });
         Ok(())
     }
 
     /// A blob in a file.
     fn large(&mut self, at: u64, address: Address, len: u64, writes: &mut Pipeline<'_>) -> Result<(), Error> {
         let _wanted = self.core.guard.want(vec![address]);
-        self.core.room_for_blocking(writes.in_flight().saturating_add(len))?;
+        // A blob that can never fit is refused at once. Its bytes claim room as they arrive, because the length is only
+        // the archive's word.
+        drop(self.core.claim_blocking(len)?);
         let new = self.file(at, address, len)?;
         if !new {
             self.refresh(&address, writes)?;
@@ -236,13 +237,13 @@ impl<R: Read> ImportPass<'_, R> {
     fn small(&mut self, at: u64, fact: Fact, writes: &mut Pipeline<'_>) -> Result<(), Error> {
         self.check(at, &fact)?;
         self.touch(&fact);
-        self.core.room_for_blocking(writes.in_flight() + fact.size_hint() as u64)?;
+        let claim = self.core.claim_blocking(fact.size_hint() as u64)?;
         match &fact {
             Fact::Blob { address, bytes } => {
                 self.refresh(address, writes)?;
                 self.note_in_flight(*address, bytes.len() as u64, writes)?;
                 self.manifest.add(EntryKind::Blob, address)?;
-                writes.write(fact, Class::Acknowledged)?;
+                writes.write(fact, Class::Acknowledged, claim)?;
             }
             Fact::Memo { derivation, output, size, .. } => {
                 self.check_output(at, output, *size)?;
@@ -250,14 +251,14 @@ impl<R: Read> ImportPass<'_, R> {
                 if self.terms.trust_memos && is_free {
                     self.manifest.add(EntryKind::Memo, derivation)?;
                     self.manifest.add(EntryKind::Output, output)?;
-                    writes.write_if_free(fact, Class::Acknowledged)?;
+                    writes.write_if_free(fact, Class::Acknowledged, claim)?;
                 } else {
                     self.imported.memos_left_out += 1;
                 }
             }
             Fact::Derivation { address, .. } => {
                 self.manifest.add(EntryKind::Derivation, address)?;
-                writes.write(fact, Class::Acknowledged)?;
+                writes.write(fact, Class::Acknowledged, claim)?;
             }
             _ => return Err(damaged(at, WRONG_KIND)),
         }
@@ -291,7 +292,7 @@ impl<R: Read> ImportPass<'_, R> {
     fn refresh(&self, address: &Address, writes: &mut Pipeline<'_>) -> Result<(), Error> {
         let blob = self.core.catalogue.stored_blob(address, Wait::Yes)?;
         match blob.filter(|blob| self.core.now().since(blob.at) >= self.core.config.touch_after) {
-            Some(blob) => writes.write(Fact::Touch { address: *address }, blob.class),
+            Some(blob) => writes.write(Fact::Touch { address: *address }, blob.class, Claim::default()),
             None => Ok(()),
         }
     }
@@ -344,9 +345,10 @@ impl<R: Read> ImportPass<'_, R> {
         let core = self.core;
         let number = core.next_file.fetch_add(1, Ordering::Relaxed);
         let mut writing = BlobWriter::begin(&core.files, number)?;
-        let mut left = len;
+        let (mut left, mut claim) = (len, Claim::default());
         while left > 0 {
             let piece = self.from.bytes(left.min(512 << 10) as usize)?;
+            claim.add(core.claim_blocking(piece.len() as u64)?);
             left -= piece.len() as u64;
             writing.write(&piece)?;
         }
@@ -354,6 +356,6 @@ impl<R: Read> ImportPass<'_, R> {
         if written.name.address != address {
             return Err(damaged(at, "bytes that do not have the address they claim"));
         }
-        keep_written(core, written, number)
+        keep_written(core, written, number, claim)
     }
 }

@@ -1,7 +1,8 @@
 //! Imports that are remembered: each is a root, which holds everything that its archive brought until it is dropped.
 //!
 //! The addresses of an import are listed in a blob, its manifest. A name of the store's own, whose text holds the id,
-//! the counts and the label, leads to the manifest.
+//! the counts and the label, leads to the manifest. An earlier address in its history leads to the list of the names
+//! that the import set.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -10,9 +11,11 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::commit::{DoomedItem, Order, When};
+use super::imported_names::{drop_names, names_list};
 use super::mark::touch_all;
 use super::pipeline::Pipeline;
 use super::put::UnsettledFile;
+use super::quota::Claim;
 use super::roots::RESERVED;
 use super::tables::NameRow;
 use super::{Core, Event, Store, lock};
@@ -47,6 +50,8 @@ pub struct DroppedImport {
     pub record: ImportRecord,
     /// Memos that were forgotten.
     pub memos: u64,
+    /// Names that the import had set, and that were dropped.
+    pub names: u64,
 }
 
 /// The longest label in bytes.
@@ -92,8 +97,9 @@ impl Store {
         .await
     }
 
-    /// Drops an import by its id; `None` if there is none. The memos that it brought are forgotten, and its blobs and
-    /// derivations are no longer held: a collection removes those that nothing else holds.
+    /// Drops an import by its id; `None` if there is none. The memos that it brought are forgotten, the names that it
+    /// set are dropped if they still have its addresses, and its blobs and derivations are no longer held: a collection
+    /// removes those that nothing else holds.
     pub async fn drop_import(&self, id: &str) -> Result<Option<DroppedImport>, Error> {
         let id = id.to_owned();
         self.in_turn(|turns| &turns.keeping, move |core| core.with_reserve(|| drop_import(core, &id))).await
@@ -110,12 +116,18 @@ fn drop_import(core: &Core, id: &str) -> Result<Option<DroppedImport>, Error> {
         }
     }
     for (row, record) in rows {
+        let names = drop_names(core, &row)?;
         let memos = forget_memos(core, &row)?;
+        let _turn = core.names.blocking_turn();
         let mut writes = Pipeline::new(core);
-        writes.write(Fact::Name { name: row.name, history: Vec::new() }, Class::Acknowledged)?;
+        writes.write(
+            Fact::Name { name: row.name, history: Vec::new() },
+            Class::Acknowledged,
+            Claim::default(),
+        )?;
         writes.settle()?;
-        let before = dropped.map_or(0, |dropped| dropped.memos);
-        dropped = Some(DroppedImport { record, memos: before + memos });
+        let before = dropped.map_or((0, 0), |dropped| (dropped.memos, dropped.names));
+        dropped = Some(DroppedImport { record, memos: before.0 + memos, names: before.1 + names });
     }
     Ok(dropped)
 }
@@ -244,7 +256,7 @@ impl<'a> Manifest<'a> {
     }
 
     /// Writes the manifest and the name that leads to it. An import without any content is not remembered.
-    pub(super) fn keep(mut self, label: &str, is_whole: bool) -> Result<Option<String>, Error> {
+    pub(super) fn keep(mut self, label: &str, is_whole: bool) -> Result<Option<KeptImport>, Error> {
         if self.blobs + self.derivations + self.memos == 0 {
             return Ok(None);
         }
@@ -256,16 +268,16 @@ impl<'a> Manifest<'a> {
             let written = file.hash()?;
             let address = written.name.address;
             let wanted = core.guard.want(vec![address]);
-            core.room_for_blocking(written.len)?;
-            keep_written(core, written, number)?;
+            let claim = core.claim_blocking(written.len)?;
+            keep_written(core, written, number, claim)?;
             (address, wanted)
         } else {
             let bytes = Bytes::from(std::mem::take(&mut self.buffer));
             let address = Address::of(&bytes);
             let wanted = core.guard.want(vec![address]);
             let fact = Fact::Blob { address, bytes };
-            core.room_for_blocking(fact.size_hint() as u64)?;
-            writes.write(fact, Class::Acknowledged)?;
+            let claim = core.claim_blocking(fact.size_hint() as u64)?;
+            writes.write(fact, Class::Acknowledged, claim)?;
             (address, wanted)
         };
         writes.wait()?;
@@ -274,22 +286,33 @@ impl<'a> Manifest<'a> {
         let state = if is_whole { "whole" } else { "part" };
         let name =
             format!("{RESERVED}import {id} {blobs} {derivations} {memos} {state} {}", clean_label(label));
-        let history = vec![NameChange { address: Some(address), at: core.now() }];
+        // The same import again: the names that it set the first time stay its own.
+        let before = core.catalogue.name(&name, Wait::Yes)?;
+        let names = before.as_ref().and_then(names_list);
+        let change = |address| NameChange { address: Some(address), at: core.now() };
+        let history: Vec<_> = names.into_iter().chain([address]).map(change).collect();
         let fact = Fact::Name { name: name.clone(), history: history.clone() };
-        core.room_for_blocking(fact.size_hint() as u64)?;
-        writes.write(fact, Class::Acknowledged)?;
+        let claim = core.claim_blocking(fact.size_hint() as u64)?;
+        writes.write(fact, Class::Acknowledged, claim)?;
         writes.settle()?;
         if core.guard.is_collecting() {
             let place = crate::log::Place { segment: 0, offset: 0, len: 0 };
             let mut addresses = Vec::new();
-            each_entry(core, &NameRow { place, name, history }, |_, address| {
+            each_entry(core, &NameRow { place, name: name.clone(), history }, |_, address| {
                 addresses.push(address);
                 Ok(())
             })?;
             touch_all(core, addresses)?;
         }
-        Ok(Some(id))
+        Ok(Some(KeptImport { id, name }))
     }
+}
+
+/// An import that was recorded.
+pub(super) struct KeptImport {
+    pub id: String,
+    /// The store's own name that leads to its manifest.
+    pub name: String,
 }
 
 /// The start times of the running imports.
@@ -328,13 +351,18 @@ impl Drop for ImportUnderWay<'_> {
     }
 }
 
-/// Puts a file in place and writes its record; returns whether it is new.
-pub(super) fn keep_written(core: &Core, written: WrittenBlob, number: u64) -> Result<bool, Error> {
+/// Puts a file in place and writes its record, in the room of this claim; returns whether it is new.
+pub(super) fn keep_written(
+    core: &Core,
+    written: WrittenBlob,
+    number: u64,
+    claim: Claim,
+) -> Result<bool, Error> {
     let (address, len) = (written.name.address, written.len);
     let unsettled = UnsettledFile(core);
     written.keep(Durability::Now)?;
     let mut write = Pipeline::new(core);
-    write.write(Fact::File { address, number, len }, Class::Acknowledged)?;
+    write.write(Fact::File { address, number, len }, Class::Acknowledged, claim)?;
     let new = write.settle()? > 0;
     std::mem::forget(unsettled);
     if !new {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{Collect, Core, Event, Scope, clean, collect, lock};
+use super::{Claim, Collect, Core, Event, Scope, clean, collect, lock};
 use crate::Error;
 use crate::facts::{RemovalReason, Time};
 
@@ -102,8 +102,10 @@ pub(crate) fn stop(core: &Core, thread: JoinHandle<()>) {
 /// Collects when more than 9/10 of the quota is used, down to 8/10.
 fn make_room(core: &Core) -> Result<(), Error> {
     let Some(quota) = core.config.quota_bytes else { return Ok(()) };
-    let asked = core.keeper.asked.swap(0, Ordering::Relaxed).min(quota);
+    let asked = core.keeper.asked.swap(0, Ordering::Relaxed);
     let used = core.tally().used_bytes();
+    // Writes that are not finished need their room, too.
+    let asked = asked.saturating_add(core.space.taken().unfinished).min(quota);
     if used <= quota / 10 * 9 && used + asked <= quota {
         return Ok(());
     }
@@ -154,9 +156,9 @@ impl Core {
         })
     }
 
-    /// [`Core::room_for`] for a thread that may block.
-    pub(super) fn room_for_blocking(&self, bytes: u64) -> Result<(), Error> {
-        let mut room = std::pin::pin!(self.room_for(bytes));
+    /// [`Core::claim`] for a thread that may block.
+    pub(super) fn claim_blocking(&self, bytes: u64) -> Result<Claim, Error> {
+        let mut room = std::pin::pin!(self.claim(bytes));
         let waker = std::task::Waker::from(Arc::new(Unpark(std::thread::current())));
         loop {
             match room.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
@@ -166,16 +168,14 @@ impl Core {
         }
     }
 
-    /// Waits until this many more bytes fit the quota; an error if the keeper cannot make room.
-    pub(super) async fn room_for(&self, bytes: u64) -> Result<(), Error> {
+    /// Claims room for this many more bytes, once they fit the quota; an error if the keeper cannot make room.
+    pub(super) async fn claim(&self, bytes: u64) -> Result<Claim, Error> {
         if self.reserve.is_in_use() {
             let cause = std::io::ErrorKind::StorageFull.into();
             return Err(Error::disk("write", std::path::Path::new("log"), cause));
         }
-        let Some(quota) = self.config.quota_bytes else { return Ok(()) };
-        let fits = || self.used.load(Ordering::Relaxed).saturating_add(bytes) <= quota;
-        if fits() {
-            return Ok(());
+        if let Some(claim) = self.space.claim(bytes) {
+            return Ok(claim);
         }
         // Two rounds: the first may have begun before it could see this put's request.
         for _ in 0..2 {
@@ -189,11 +189,11 @@ impl Core {
             }
             // An error means that the store is closing, which the put will find out.
             let _ = rounds.changed().await;
-            if fits() {
-                return Ok(());
+            if let Some(claim) = self.space.claim(bytes) {
+                return Ok(claim);
             }
         }
-        let used = self.tally().used_bytes();
-        Err(Error::Quota { used, quota })
+        let quota = self.config.quota_bytes.unwrap_or(u64::MAX);
+        Err(Error::Quota { used: self.space.taken().all(), quota })
     }
 }

@@ -83,8 +83,8 @@ impl Core {
     fn known(&self, address: &Address, wait: Wait) -> Result<Lookup, Error> {
         Ok(match self.catalogue.find(address, wait)? {
             FoundData::Memo(memo) => Lookup::Memo(memo),
-            FoundData::Derivation(address) => {
-                self.derivation(&address, wait)?.map_or(Lookup::Nothing, Lookup::Derivation)
+            FoundData::Derivation(address, row) => {
+                self.described(&address, row, wait)?.map_or(Lookup::Nothing, Lookup::Derivation)
             }
             FoundData::Blob(blob) => Lookup::Blob(blob.size()),
             FoundData::Nothing => Lookup::Nothing,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::event::is_young;
 use super::tables::{DerivationRow, MemoRow, Table};
 use super::{Core, Scope, imports};
+use crate::facts::Memo;
 use crate::{Address, Error, Wait};
 
 /// The held addresses, each as 64 of its bits. Two addresses that share these bits are both held, which is safe.
@@ -15,6 +16,8 @@ pub(super) struct Marks {
     values: HashSet<u64>,
     /// Derivations whose memo is held.
     pub(super) memos: HashSet<u64>,
+    /// The output and cost of each held memo.
+    results: HashSet<(u64, u64)>,
 }
 
 /// The part of a held address that must stay.
@@ -30,6 +33,16 @@ impl Marks {
     pub(super) fn holds(&self, address: &Address) -> bool {
         self.means.contains(&address.bits()) || self.values.contains(&address.bits())
     }
+
+    /// Whether a held memo has the same output and cost, as the memos of one computation have.
+    pub(super) fn holds_result(&self, memo: &Memo) -> bool {
+        self.results.contains(&result_of(memo))
+    }
+}
+
+/// The output and cost of a memo.
+fn result_of(memo: &Memo) -> (u64, u64) {
+    (memo.output.bits(), memo.cost.worth())
 }
 
 pub(super) fn mark(core: &Core, grace: Duration, scope: Scope) -> Result<Marks, Error> {
@@ -49,8 +62,11 @@ pub(super) fn mark(core: &Core, grace: Duration, scope: Scope) -> Result<Marks, 
     stack.extend(core.guard.held().into_iter().map(|address| (address, Need::Value)));
     while let Some((address, need)) = stack.pop() {
         let set = if need == Need::Value { &mut marks.values } else { &mut marks.means };
-        if set.insert(address.bits()) {
-            follow(core, &address, need, &mut marks.memos, &mut stack)?;
+        if set.insert(address.bits())
+            && let Some(memo) = follow(core, &address, need, &mut stack)?
+        {
+            marks.memos.insert(address.bits());
+            marks.results.insert(result_of(&memo));
         }
     }
     Ok(marks)
@@ -62,7 +78,7 @@ pub(super) fn touch_all(core: &Core, addresses: Vec<Address>) -> Result<(), Erro
     let mut stack: Vec<_> = addresses.into_iter().map(|address| (address, Need::Value)).collect();
     while let Some((address, need)) = stack.pop() {
         if core.guard.touch_once(&address, need == Need::Value) {
-            follow(core, &address, need, &mut HashSet::new(), &mut stack)?;
+            follow(core, &address, need, &mut stack)?;
         }
     }
     Ok(())
@@ -94,25 +110,21 @@ fn young(core: &Core, grace: Duration, scope: Scope) -> Result<Vec<(Address, Nee
 pub(super) struct ReachedAddresses {
     /// Whether it is a derivation whose description is there.
     pub(super) derivation: bool,
-    /// Whether its memo is held with it.
-    memo: bool,
+    /// The memo that is held with it.
+    memo: Option<Memo>,
     pub(super) next: Vec<(Address, Need)>,
 }
 
-/// Adds the addresses that an address leads to.
+/// Adds the addresses that an address leads to. Returns the memo that is held with it.
 fn follow(
     core: &Core,
     address: &Address,
     need: Need,
-    memos: &mut HashSet<u64>,
     stack: &mut Vec<(Address, Need)>,
-) -> Result<(), Error> {
+) -> Result<Option<Memo>, Error> {
     let reached = reached(core, address, need)?;
-    if reached.memo {
-        memos.insert(address.bits());
-    }
     stack.extend(reached.next);
-    Ok(())
+    Ok(reached.memo)
 }
 
 pub(super) fn reached(core: &Core, address: &Address, need: Need) -> Result<ReachedAddresses, Error> {
@@ -125,16 +137,16 @@ pub(super) fn reached(core: &Core, address: &Address, need: Need) -> Result<Reac
     };
     let described = derivation.is_some();
     next.extend(derivation.into_iter().flat_map(|it| it.inputs).map(|input| (input, Need::Means)));
-    let mut memo = false;
+    let mut memo = None;
     // A derivation without a description cannot be derived again, so its value must stay.
     if (need == Need::Value || !described)
         && let Some((row, _)) = core.catalogue.stored_memo(address)?
     {
-        memo = true;
         next.push((row.memo.output, Need::Value));
         if !described {
             next.extend(core.memo_inputs(&row)?.into_iter().map(|input| (input, Need::Means)));
         }
+        memo = Some(row.memo);
     }
     Ok(ReachedAddresses { derivation: described, memo, next })
 }

@@ -84,8 +84,8 @@ impl Store {
             return Err(Error::Missing { address: output });
         }
         let fact = Fact::Memo { derivation, output, size, cost, inputs: inputs.to_vec() };
-        core.room_for(fact.size_hint() as u64).await?;
-        Ok(core.write(fact, class).await?.written)
+        let claim = core.claim(fact.size_hint() as u64).await?;
+        Ok(core.write(fact, class, claim).await?.written)
     }
 }
 

@@ -16,6 +16,7 @@ mod admit;
 mod background;
 mod pipeline;
 mod keeper;
+mod quota;
 mod reserve;
 mod owner;
 mod format;
@@ -23,6 +24,7 @@ mod open;
 mod heal;
 mod repair;
 mod put;
+mod put_file;
 mod get;
 mod derivations;
 mod memos;
@@ -30,6 +32,7 @@ mod derived;
 mod append;
 mod lookup;
 mod roots;
+mod names;
 mod collect;
 mod mark;
 mod sweep;
@@ -38,6 +41,7 @@ mod scrub;
 mod archive;
 mod import;
 mod imports;
+mod imported_names;
 mod listing;
 mod usage;
 
@@ -78,7 +82,9 @@ use counters::{Counters, Kind};
 use guard::Guard;
 use imports::ImportsUnderWay;
 use keeper::Keeper;
+use names::NameOrder;
 use owner::Owner;
+use quota::{Claim, Room};
 use report::Reporter;
 use reserve::Reserve;
 use tally::Tally;
@@ -146,8 +152,8 @@ pub(crate) struct Core {
     guard: Guard,
     imports: ImportsUnderWay,
     tally: Mutex<Tally>,
-    /// The tally's bytes in use, for callers that must not wait for its lock.
-    used: AtomicU64,
+    /// The bytes that count against the quota.
+    space: Room,
     counters: Counters,
     orders: Gather<Request>,
     room: Arc<Semaphore>,
@@ -163,8 +169,7 @@ pub(crate) struct Core {
     keeping: Mutex<()>,
     /// Held while a batch is decided, written and applied to the index, and while another index takes its place.
     applying: Mutex<()>,
-    /// Held while a name changes.
-    naming: tokio::sync::Mutex<()>,
+    names: NameOrder,
 }
 
 impl Store {
@@ -375,10 +380,10 @@ impl Core {
     }
 
     /// Sends an order to the writer and waits for its answer.
-    async fn submit(&self, order: Order, bytes: usize) -> Result<Answer, Error> {
+    async fn submit(&self, order: Order, bytes: usize, claim: Claim) -> Result<Answer, Error> {
         let room = self.queue_room(bytes).await?;
         let (done, answer) = oneshot::channel();
-        self.leave(Request { order, done: Some(done), room: Some(room) })?;
+        self.leave(Request { order, done: Some(done), room: Some(room), claim })?;
         answer.await.unwrap_or(Err(Error::Closed))
     }
 
@@ -391,7 +396,7 @@ impl Core {
     /// Sends an order to the writer and waits for its answer, on a thread that may block.
     fn submit_blocking(&self, order: Order) -> Result<Answer, Error> {
         let (done, answer) = oneshot::channel();
-        self.leave(Request { order, done: Some(done), room: None })?;
+        self.leave(Request { order, done: Some(done), room: None, claim: Claim::default() })?;
         answer.blocking_recv().unwrap_or(Err(Error::Closed))
     }
 
@@ -399,11 +404,11 @@ impl Core {
         self.orders.push(request).map_err(|_| Error::Closed)
     }
 
-    /// Writes one fact.
-    async fn write(&self, fact: Fact, class: Class) -> Result<Answer, Error> {
+    /// Writes one fact, in the room of this claim.
+    async fn write(&self, fact: Fact, class: Class, claim: Claim) -> Result<Answer, Error> {
         let (bytes, crc) = (fact.size_hint(), fact.long_body_crc());
         let record = Record { at: self.now(), class, fact };
-        self.submit(Order::Write(record, crc), bytes).await
+        self.submit(Order::Write(record, crc), bytes, claim).await
     }
 }
 

@@ -17,8 +17,8 @@ use super::overlay::Overlay;
 use super::repair::{self, TornFile};
 use super::tables::{Blob, Home, Table};
 use super::{
-    Config, Core, Counters, Event, Guard, ImportsUnderWay, Inner, Keeper, OpenReport, Owner, ReadBefore,
-    Reporter, Reserve, Store, Tally, Turns, Unreadable, keeper, lock,
+    Config, Core, Counters, Event, Guard, ImportsUnderWay, Inner, Keeper, NameOrder, OpenReport, Owner,
+    ReadBefore, Reporter, Reserve, Room, Store, Tally, Turns, Unreadable, keeper, lock,
 };
 use crate::cache::Cache;
 use crate::facts::Class;
@@ -55,7 +55,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         read_before: ReadBefore::default(),
         guard: Guard::default(),
         imports: ImportsUnderWay::default(),
-        used: AtomicU64::new(tally.used_bytes()),
+        space: Room::new(config.quota_bytes, tally.used_bytes()),
         tally: Mutex::new(tally),
         counters: Counters::default(),
         orders: Gather::new(),
@@ -67,7 +67,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         unsettled: AtomicBool::new(false),
         keeping: Mutex::new(()),
         applying: Mutex::new(()),
-        naming: tokio::sync::Mutex::new(()),
+        names: NameOrder::default(),
         reporter,
         catalogue,
         disk,

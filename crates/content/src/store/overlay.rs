@@ -116,13 +116,7 @@ impl Overlay {
                 self.load::<Blob>(catalogue, &Table::Blob.key(address))?;
                 self.prepare_revival(catalogue, address)
             }
-            Fact::Derivation { address, alias, .. } => {
-                self.load::<DerivationRow>(catalogue, &Table::Derivation.key(address))?;
-                if let Some(alias) = alias {
-                    self.load_bytes(catalogue, &Table::Alias.key(alias))?;
-                }
-                self.prepare_revival(catalogue, address)
-            }
+            Fact::Derivation { address, alias, .. } => self.prepare_derivation(catalogue, address, *alias),
             Fact::Memo { derivation, .. } => {
                 self.load::<MemoRow>(catalogue, &Table::Memo.key(derivation))?;
                 self.prepare_revival(catalogue, derivation)
@@ -135,6 +129,20 @@ impl Overlay {
                 items.iter().try_for_each(|item| self.prepare_removal(catalogue, item.what, &item.address))
             }
         }
+    }
+
+    /// Loads every row that [`Overlay::put_derivation`] will need.
+    pub(crate) fn prepare_derivation(
+        &mut self,
+        catalogue: &Catalogue,
+        address: &Address,
+        alias: Option<Address>,
+    ) -> Result<(), Error> {
+        self.load::<DerivationRow>(catalogue, &Table::Derivation.key(address))?;
+        if let Some(alias) = alias {
+            self.load_bytes(catalogue, &Table::Alias.key(&alias))?;
+        }
+        self.prepare_revival(catalogue, address)
     }
 
     /// Loads every row that the removal of an item needs.
@@ -179,7 +187,9 @@ impl Overlay {
                 }
             }
             Fact::Derivation { address, alias, bytes, .. } => {
-                self.put_derivation(address, *alias, bytes, (place, at));
+                // Only stores of format 1 have bytes that are not canonical, and those have no inputs of interest.
+                let inputs = Value::addresses_in(bytes).unwrap_or_default();
+                self.put_derivation(address, *alias, &inputs, (place, at));
             }
             Fact::Memo { derivation, output, size, cost, inputs } => {
                 self.put_edges(inputs, derivation);
@@ -228,15 +238,15 @@ impl Overlay {
         }
     }
 
-    fn put_derivation(
+    /// Applies the description of a derivation at a place, after [`Overlay::prepare_derivation`].
+    pub(crate) fn put_derivation(
         &mut self,
         address: &Address,
         alias: Option<Address>,
-        bytes: &[u8],
+        inputs: &[Address],
         (place, at): (Place, Time),
     ) {
-        // Only stores of format 1 have bytes that are not canonical, and those have no inputs of interest.
-        self.put_edges(&Value::addresses_in(bytes).unwrap_or_default(), address);
+        self.put_edges(inputs, address);
         self.revive(address);
         let key = Table::Derivation.key(address);
         let alias = alias.or(self.row::<DerivationRow>(&key).and_then(|old| old.alias));

@@ -18,7 +18,6 @@ use crate::shards::Shards;
 pub(crate) struct PendingValues {
     /// The number of entries: readers skip the maps while it is 0.
     count: AtomicUsize,
-    bytes: AtomicU64,
     next_ticket: AtomicU64,
     /// The number of entries that name inputs: the search for dependents skips them while it is 0.
     with_inputs: AtomicUsize,
@@ -50,7 +49,6 @@ impl PendingValues {
             return None;
         }
         self.count.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let ticket = Ticket(self.next_ticket.fetch_add(1, Ordering::Relaxed));
         // The output is added before the memo: a reader that finds the memo must find its output.
         lock(self.blobs.of(&memo.output)).entry(memo.output).or_insert((0, bytes)).0 += 1;
@@ -71,8 +69,7 @@ impl PendingValues {
         }
         drop(memos);
         let mut blobs = lock(self.blobs.of(output));
-        if let Some((count, bytes)) = blobs.get_mut(output) {
-            self.bytes.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
+        if let Some((count, _)) = blobs.get_mut(output) {
             *count -= 1;
             if *count == 0 {
                 blobs.remove(output);
@@ -91,11 +88,6 @@ impl PendingValues {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
-    }
-
-    /// The bytes of all pending values.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn memo(&self, derivation: &Address) -> Option<Memo> {

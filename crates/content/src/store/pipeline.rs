@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use super::Core;
 use super::commit::{Answer, Order, Request};
+use super::quota::Claim;
 use crate::Error;
 use crate::facts::Class;
 use crate::log::{Fact, Record};
@@ -27,36 +28,36 @@ impl<'a> Pipeline<'a> {
         Pipeline { core, answers: VecDeque::new(), bytes: 0, written: 0 }
     }
 
-    /// Sends an order to the writer, once there is room.
+    /// Sends an order that adds nothing to the bytes in use to the writer, once there is room.
     pub(crate) fn order(&mut self, order: Order, bytes: usize) -> Result<(), Error> {
+        self.claimed(order, bytes, Claim::default())
+    }
+
+    fn claimed(&mut self, order: Order, bytes: usize, claim: Claim) -> Result<(), Error> {
         while self.answers.len() >= ORDERS_MOST
             || (self.bytes + bytes > BYTES_MOST && !self.answers.is_empty())
         {
             self.settle_one()?;
         }
         let (done, answer) = oneshot::channel();
-        self.core.leave(Request { order, done: Some(done), room: None })?;
+        self.core.leave(Request { order, done: Some(done), room: None, claim })?;
         self.bytes += bytes;
         self.answers.push_back((bytes, answer));
         Ok(())
     }
 
-    pub(crate) fn write(&mut self, fact: Fact, class: Class) -> Result<(), Error> {
+    /// Writes a fact in the room of this claim.
+    pub(crate) fn write(&mut self, fact: Fact, class: Class, claim: Claim) -> Result<(), Error> {
         let (bytes, crc) = (fact.size_hint(), fact.long_body_crc());
         let record = Record { at: self.core.now(), class, fact };
-        self.order(Order::Write(record, crc), bytes)
+        self.claimed(Order::Write(record, crc), bytes, claim)
     }
 
-    /// Writes a memo, unless its derivation has one.
-    pub(crate) fn write_if_free(&mut self, memo: Fact, class: Class) -> Result<(), Error> {
+    /// Writes a memo in the room of this claim, unless its derivation has one.
+    pub(crate) fn write_if_free(&mut self, memo: Fact, class: Class, claim: Claim) -> Result<(), Error> {
         let bytes = memo.size_hint();
         let record = Record { at: self.core.now(), class, fact: memo };
-        self.order(Order::WriteIfFree(record), bytes)
-    }
-
-    /// The approximate number of bytes in flight.
-    pub(crate) fn in_flight(&self) -> u64 {
-        self.bytes as u64
+        self.claimed(Order::WriteIfFree(record), bytes, claim)
     }
 
     /// Waits for all answers; returns how many orders wrote a record.

@@ -8,10 +8,11 @@ use futures_util::{Stream, TryStreamExt};
 
 use super::counters::Kind;
 use super::get::QUICK_MOST;
+use super::quota::Claim;
 use super::tables::{Blob, Home};
 use super::{Core, Store};
 use crate::facts::Class;
-use crate::files::{Durability, Name, Sink};
+use crate::files::{Durability, HashedBlob, Name, Sink};
 use crate::log::Fact;
 use crate::{Address, Error};
 
@@ -35,7 +36,7 @@ impl Store {
             writer.write(bytes).await?;
             return writer.finish().await;
         }
-        self.put_packed(bytes, class).await
+        self.put_packed(bytes, class, None).await
     }
 
     /// Stores the bytes of a stream of any length, in little memory. An error of the stream ends the put and leaves
@@ -59,19 +60,21 @@ impl Store {
 
     /// Makes a writer that stores a blob piece by piece.
     pub fn writer(&self, class: Class) -> Writer {
-        Writer { store: self.clone(), class, len: 0, state: WriterState::Small(BytesMut::new()) }
+        let state = WriterState::Small(BytesMut::new());
+        Writer { store: self.clone(), class, len: 0, claim: Claim::default(), state }
     }
 
-    fn count_put(&self, result: Result<Put, Error>) -> Result<Put, Error> {
+    pub(super) fn count_put(&self, result: Result<Put, Error>) -> Result<Put, Error> {
         self.inner.core.count(Kind::Put, result, |put| put.new.then_some(put.len))
     }
 
-    async fn put_packed(&self, bytes: Bytes, class: Class) -> Result<Put, Error> {
-        let result = self.keep_packed(bytes, class).await;
+    /// Stores bytes that fit a record; in the room of this claim, if the caller has one.
+    async fn put_packed(&self, bytes: Bytes, class: Class, claim: Option<Claim>) -> Result<Put, Error> {
+        let result = self.keep_packed(bytes, class, claim).await;
         self.count_put(result)
     }
 
-    async fn keep_packed(&self, bytes: Bytes, class: Class) -> Result<Put, Error> {
+    async fn keep_packed(&self, bytes: Bytes, class: Class, claim: Option<Claim>) -> Result<Put, Error> {
         let core = &self.inner.core;
         let len = bytes.len() as u64;
         let address = match bytes.len() {
@@ -84,12 +87,42 @@ impl Store {
         if self.keeps(&address, class).await? {
             return Ok(Put { address, len, new: false });
         }
-        core.room_for(len).await?;
-        let outcome = core.write(Fact::Blob { address, bytes: bytes.clone() }, class).await?;
+        let claim = match claim {
+            Some(claim) => claim,
+            None => core.claim(len).await?,
+        };
+        let outcome = core.write(Fact::Blob { address, bytes: bytes.clone() }, class, claim).await?;
         // A derived value is about to be read, so it may evict others; a blob from a caller may never be read.
         match class {
             Class::Derivable => core.admit(address, &bytes),
             Class::Acknowledged => core.admit_if_free(address, &bytes),
+        }
+        Ok(Put { address, len, new: outcome.written })
+    }
+
+    /// Puts the file of a blob in place, unless the store has the blob.
+    pub(super) async fn keep_file(
+        &self,
+        hashed: HashedBlob,
+        class: Class,
+        (len, claim): (u64, Claim),
+    ) -> Result<Put, Error> {
+        let core = &self.inner.core;
+        let Name { address, number } = hashed.name;
+        if self.keeps(&address, class).await? {
+            return Ok(Put { address, len, new: false });
+        }
+        let unsettled = UnsettledFile(core);
+        let durability = match class {
+            Class::Acknowledged => Durability::Now,
+            Class::Derivable => Durability::Later,
+        };
+        hashed.keep(durability).await?;
+        // If this fails, the log may have the record nevertheless: the file stays until the next open replays the log.
+        let outcome = core.write(Fact::File { address, number, len }, class, claim).await?;
+        std::mem::forget(unsettled);
+        if !outcome.written {
+            core.background.orphans(vec![Name { address, number }]);
         }
         Ok(Put { address, len, new: outcome.written })
     }
@@ -115,7 +148,7 @@ impl Store {
         if blob.class >= class && core.now().since(blob.at) < core.config.touch_after {
             return Ok(true);
         }
-        if !core.write(Fact::Touch { address }, class).await?.written {
+        if !core.write(Fact::Touch { address }, class, Claim::default()).await?.written {
             return Ok(false);
         }
         // The class was raised for these bytes: another copy that was put meanwhile does not count.
@@ -126,7 +159,7 @@ impl Store {
     async fn is_whole(&self, address: Address, blob: Blob) -> Result<bool, Error> {
         let checked = match blob.home {
             Home::Packed => self.quick(move |core, wait| core.check_packed(&address, &blob, wait)).await,
-            Home::File { .. } => self.blocking(move |core| core.check_file(&address, &blob)).await,
+            Home::File { .. } => self.check_file(address, blob).await,
         };
         match checked {
             Err(Error::Corrupt { .. }) => Ok(false),
@@ -141,6 +174,8 @@ pub struct Writer {
     store: Store,
     class: Class,
     len: u64,
+    /// Room in the quota for the bytes so far.
+    claim: Claim,
     state: WriterState,
 }
 
@@ -159,7 +194,7 @@ impl Writer {
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
         let core = &self.store.inner.core;
         let len = self.len + bytes.len() as u64;
-        core.room_for(len).await?;
+        self.claim.add(core.claim(bytes.len() as u64).await?);
         self.state = match std::mem::replace(&mut self.state, WriterState::Torn) {
             WriterState::Small(mut small) if len <= core.config.packed_most as u64 => {
                 small.extend_from_slice(&bytes);
@@ -184,38 +219,19 @@ impl Writer {
 
     /// Stores the blob, which is complete.
     pub async fn finish(self) -> Result<Put, Error> {
-        let Writer { store, class, len, state } = self;
+        let Writer { store, class, len, claim, state } = self;
         match state {
-            WriterState::Small(bytes) => store.put_packed(bytes.freeze(), class).await,
+            WriterState::Small(bytes) => store.put_packed(bytes.freeze(), class, Some(claim)).await,
             WriterState::Torn => Err(Error::Torn),
             WriterState::Large(sink) => {
-                let result = keep_file(&store, *sink, len, class).await;
+                let result = match sink.hash().await {
+                    Ok(hashed) => store.keep_file(hashed, class, (len, claim)).await,
+                    Err(error) => Err(error.into()),
+                };
                 store.count_put(result)
             }
         }
     }
-}
-
-async fn keep_file(store: &Store, sink: Sink, len: u64, class: Class) -> Result<Put, Error> {
-    let core = &store.inner.core;
-    let hashed = sink.hash().await?;
-    let Name { address, number } = hashed.name;
-    if store.keeps(&address, class).await? {
-        return Ok(Put { address, len, new: false });
-    }
-    let unsettled = UnsettledFile(core);
-    let durability = match class {
-        Class::Acknowledged => Durability::Now,
-        Class::Derivable => Durability::Later,
-    };
-    hashed.keep(durability).await?;
-    // If this fails, the log may have the record nevertheless: the file stays until the next open replays the log.
-    let outcome = core.write(Fact::File { address, number, len }, class).await?;
-    std::mem::forget(unsettled);
-    if !outcome.written {
-        core.background.orphans(vec![Name { address, number }]);
-    }
-    Ok(Put { address, len, new: outcome.written })
 }
 
 /// A file in place that the log may or may not name. If dropped, the next open lists all files, and finds it.

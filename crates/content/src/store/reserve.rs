@@ -90,7 +90,7 @@ impl Core {
 
     /// Makes the reserve, if the store should have one and the disk has room.
     pub(super) fn make_reserve(&self) {
-        if !self.lacks_reserve(self.used.load(Ordering::Relaxed)) {
+        if !self.lacks_reserve(self.space.taken().used) {
             return;
         }
         if let Err(cause) = self.reserve.make(&*self.disk, self.config.reserve_bytes) {

@@ -6,6 +6,7 @@ use super::Store;
 use super::counters::Kind;
 use super::guard::Touch;
 use super::mark::touch_all;
+use super::quota::Claim;
 use crate::facts::{Class, NameChange};
 use crate::log::Fact;
 use crate::{Address, Error};
@@ -26,8 +27,8 @@ impl Store {
         let address = addresses[0];
         let _wanted = core.guard.want(vec![address]);
         let fact = Fact::Pin { address };
-        core.room_for(fact.size_hint() as u64).await?;
-        let result = core.write(fact, Class::Acknowledged).await;
+        let claim = core.claim(fact.size_hint() as u64).await?;
+        let result = core.write(fact, Class::Acknowledged, claim).await;
         let result = core.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
         let written = result?.written;
         if written {
@@ -43,7 +44,7 @@ impl Store {
         let core = &self.inner.core;
         let mut was_pinned = false;
         for address in self.addresses_of(*address).await? {
-            let result = core.write(Fact::Unpin { address }, Class::Acknowledged).await;
+            let result = core.write(Fact::Unpin { address }, Class::Acknowledged, Claim::default()).await;
             let result = core.count(Kind::Pin, result, |outcome| outcome.written.then_some(0));
             if result?.written {
                 core.cache.unpin(&address);
@@ -100,7 +101,7 @@ impl Store {
         let core = &self.inner.core;
         let _wanted = core.guard.want(address.into_iter().collect());
         // Changes of names run one at a time: each extends the history that it read.
-        let _turn = core.naming.lock().await;
+        let _turn = core.names.turn().await;
         // A log that can no longer be written may hold a change that the index does not have.
         core.segments.check()?;
         let mut history = self.history(name).await?;
@@ -116,9 +117,11 @@ impl Store {
         let surplus = history.len().saturating_sub(core.config.history_kept);
         history.drain(..surplus);
         let fact = Fact::Name { name: name.to_owned(), history };
-        core.room_for(fact.size_hint() as u64).await?;
-        let result = core.write(fact, Class::Acknowledged).await;
+        let claim = core.claim(fact.size_hint() as u64).await?;
+        let change = core.names.change();
+        let result = core.write(fact, Class::Acknowledged, claim).await;
         core.count(Kind::Name, result, |_| Some(0))?;
+        change.written(name, address);
         if let Some(address) = address {
             self.hold_meanwhile([address]).await?;
         }
@@ -129,14 +132,16 @@ impl Store {
     pub async fn forget_name(&self, name: &str) -> Result<bool, Error> {
         check_name(name)?;
         let core = &self.inner.core;
-        let _turn = core.naming.lock().await;
+        let _turn = core.names.turn().await;
         core.segments.check()?;
         if self.history(name).await?.is_empty() {
             return core.count(Kind::Name, Ok(false), |_| None);
         }
         let fact = Fact::Name { name: name.to_owned(), history: Vec::new() };
-        let result = core.write(fact, Class::Acknowledged).await;
+        let change = core.names.change();
+        let result = core.write(fact, Class::Acknowledged, Claim::default()).await;
         core.count(Kind::Name, result, |_| Some(0))?;
+        change.written(name, None);
         Ok(true)
     }
 
@@ -163,24 +168,6 @@ impl Store {
         let name = name.to_owned();
         let row = self.quick(move |core, wait| core.catalogue.name(&name, wait)).await?;
         Ok(row.map_or_else(Vec::new, |row| row.history))
-    }
-
-    /// All names that point to an address, with their addresses, in order.
-    pub async fn names(&self) -> Result<Vec<(String, Address)>, Error> {
-        self.reading(|core| {
-            let mut names = Vec::new();
-            for row in core.catalogue.names()? {
-                let row = row?;
-                if !is_reserved(&row.name)
-                    && let Some(NameChange { address: Some(address), .. }) = row.history.last()
-                {
-                    names.push((row.name, *address));
-                }
-            }
-            names.sort();
-            Ok(names)
-        })
-        .await
     }
 
     /// Makes an empty lease. The addresses it holds stay until it is dropped.

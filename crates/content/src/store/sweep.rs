@@ -7,7 +7,7 @@ use super::event::is_young;
 use super::mark::{Marks, mark};
 use super::tables::{Blob, DerivationRow, MemoRow, Row, RowBytes, Table};
 use super::{Collect, CollectReport, Core, DryRun, Scope};
-use crate::facts::{Class, RemovalReason, Time};
+use crate::facts::{Class, Memo, RemovalReason, Time};
 use crate::log::{ItemRemoval, What};
 use crate::{Address, Error, Wait};
 
@@ -107,10 +107,9 @@ impl<'a> Sweep<'a> {
             let (address, seen) = row?;
             let row: MemoRow = self.core.catalogue.decoded(&seen)?;
             let output = self.core.catalogue.stored_blob(&row.memo.output, Wait::Yes)?;
+            let held = self.marks.memos.contains(&address.bits()) || self.is_held_with_another(&row.memo)?;
             // A memo without its output is useless, however young.
-            if output.is_some()
-                && self.stays(self.marks.memos.contains(&address.bits()), row.memo.at, row.class)
-            {
+            if output.is_some() && self.stays(held, row.memo.at, row.class) {
                 continue;
             }
             // The output was left only because of the limits, so its memo is left too.
@@ -121,6 +120,14 @@ impl<'a> Sweep<'a> {
             self.take(Group { worth: 0, bytes: 0, doomed })?;
         }
         self.remove_batch()
+    }
+
+    /// Whether a memo stays because another memo of the same computation is held: a caller may remember an output under
+    /// further addresses, so that it is found again in other ways. Nothing can hold such an address if the caller does
+    /// not describe it. A described derivation has its own holders.
+    fn is_held_with_another(&self, memo: &Memo) -> Result<bool, Error> {
+        Ok(self.marks.holds_result(memo)
+            && self.core.catalogue.derivation(&memo.derivation, Wait::Yes)?.is_none())
     }
 
     /// Removes derivations that nothing holds and that have no memo.

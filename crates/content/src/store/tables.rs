@@ -103,7 +103,8 @@ pub(crate) trait Row: Sized {
 
 impl Row for Blob {
     fn encode(&self) -> RowBytes {
-        let mut out = Vec::with_capacity(37);
+        // The exact length, so that the row is not copied again.
+        let mut out = Vec::with_capacity(if self.home == Home::Packed { 21 } else { 37 });
         out.give(&[self.class.number()]);
         out.give_u64(self.at.0);
         give_place(&mut out, self.place);
@@ -142,7 +143,7 @@ pub(crate) struct DerivationRow {
 
 impl Row for DerivationRow {
     fn encode(&self) -> RowBytes {
-        let mut out = Vec::with_capacity(52);
+        let mut out = Vec::with_capacity(if self.alias.is_some() { 52 } else { 20 });
         give_place(&mut out, self.place);
         out.give_u64(self.at.0);
         if let Some(alias) = &self.alias {

@@ -120,10 +120,22 @@ impl World {
                 && memo_young == young
             {
                 let (derivation, output) = (self.derivation(number), self.blob_address(output));
-                let made = NewMemo { derivation, output, size: 0, cost: Cost::default(), inputs: &inputs };
+                let made = NewMemo { derivation, output, size: 0, cost: self.cost(number), inputs: &inputs };
                 store.remember(made, class).await.unwrap();
             }
         }
+    }
+
+    fn cost(&self, number: usize) -> Cost {
+        Cost { cpu: Duration::from_nanos(number as u64 % 2), ..Cost::default() }
+    }
+
+    /// Whether a held memo has the output and the cost of this one, which is not described.
+    fn is_held_with_another(&self, number: usize, held: &KeptAddresses) -> bool {
+        let result =
+            |number: usize| Some((self.blob_address(self.derivations[number].memo?.0), self.cost(number)));
+        let mut others = (0..self.derivations.len()).filter(|it| held.memos.contains(&self.derivation(*it)));
+        !self.derivations[number].described && others.any(|other| result(other) == result(number))
     }
 
     /// What stays, by the rules as the documentation has them.
@@ -150,7 +162,9 @@ impl World {
             if let Some((output, _, class)) = derived.memo {
                 let output = self.blob_address(output);
                 // A memo goes with its output, or when its output is held by something else.
-                let goes = !held.memos.contains(&address) && !spared(class);
+                let goes = !held.memos.contains(&address)
+                    && !self.is_held_with_another(number, &held)
+                    && !spared(class);
                 let output_stays = self.blob_stays(&output, &held, &spared);
                 if !(goes && (!output_stays || held.blobs.contains(&output))) {
                     kept.memos.insert(address);

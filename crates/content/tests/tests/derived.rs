@@ -28,7 +28,7 @@ pub(crate) fn made(derivation: Address, value: &Bytes) -> NewMemo<'static> {
 }
 
 pub(crate) async fn derive(store: &Store, number: u64) -> Result<(), Error> {
-    store.derived(made(derivation(number), &value(number)), value(number)).await
+    store.derived(made(derivation(number), &value(number)), None, value(number)).await
 }
 
 /// Has all that was derived so far written.
@@ -165,7 +165,7 @@ async fn a_collection_keeps_what_is_pending() {
     let blocked = block_writer(&store, &disk);
     let inputs = [input];
     let made = NewMemo { inputs: &inputs, ..made(derivation(1), &value(1)) };
-    store.derived(made, value(1)).await.unwrap();
+    store.derived(made, None, value(1)).await.unwrap();
     derive(&store, 2).await.unwrap();
     let asked = clock.count();
     let mut collected = Box::pin(store.collect(Collect { grace: Duration::ZERO, ..Collect::default() }));
@@ -213,7 +213,7 @@ async fn a_derived_value_needs_room_in_the_quota() {
     let kept = store.put(vec![1; 9_000], Class::Acknowledged).await.unwrap().address;
     store.pin(&kept).await.unwrap();
     let large = Bytes::from(vec![2; 5_000]);
-    let refused = store.derived(made(derivation(1), &large), large.clone()).await;
+    let refused = store.derived(made(derivation(1), &large), None, large.clone()).await;
     assert!(matches!(refused, Err(Error::Quota { .. })), "{refused:?}");
     assert_eq!(store.recall(&derivation(1)).await.unwrap(), None);
 }
@@ -222,7 +222,7 @@ async fn a_derived_value_needs_room_in_the_quota() {
 async fn a_value_too_large_to_be_packed_is_kept_all_the_same() {
     let store = Store::in_memory(uncached()).unwrap();
     let large = Bytes::from(vec![3; 200_000]);
-    store.derived(made(derivation(1), &large), large.clone()).await.unwrap();
+    store.derived(made(derivation(1), &large), None, large.clone()).await.unwrap();
     let memo = store.recall(&derivation(1)).await.unwrap().unwrap();
     assert_eq!(store.get(&memo.output).await.unwrap().unwrap(), large);
 }
@@ -232,7 +232,7 @@ async fn a_value_that_is_there_is_not_written_again_but_is_young_again() {
     let clock = CountingClock::default();
     let store = Store::in_memory(clock.config()).unwrap();
     let large = Bytes::from(vec![4; 50_000]);
-    let derive = |number| store.derived(made(derivation(number), &large), large.clone());
+    let derive = |number| store.derived(made(derivation(number), &large), None, large.clone());
     derive(1).await.unwrap();
     derive(2).await.unwrap();
     settle(&store).await.unwrap();
@@ -250,4 +250,27 @@ async fn a_value_that_is_there_is_not_written_again_but_is_young_again() {
         "derived a moment ago, collected as old"
     );
     assert!(store.stats().used_bytes < 60_000);
+}
+
+/// One order to the writer brings a value and both of its memos.
+#[tokio::test]
+async fn a_value_may_have_a_second_memo() {
+    for config in [uncached(), Config { packed_most: 2, ..uncached() }] {
+        let store = Store::in_memory(config).unwrap();
+        store.derived(made(derivation(1), &value(1)), Some(derivation(2)), value(1)).await.unwrap();
+        // The first memo is there already, or both are.
+        store.derived(made(derivation(1), &value(1)), Some(derivation(3)), value(1)).await.unwrap();
+        store.derived(made(derivation(1), &value(1)), Some(derivation(3)), value(1)).await.unwrap();
+        let output = Address::of(&value(1));
+        for settled in [false, true] {
+            for number in 1..=3 {
+                assert_eq!(store.recall(&derivation(number)).await.unwrap().unwrap().output, output);
+            }
+            assert_eq!(store.get(&output).await.unwrap().unwrap(), value(1));
+            if !settled {
+                settle(&store).await.unwrap();
+            }
+        }
+        assert_eq!(store.stats().blobs, 1);
+    }
 }

@@ -22,7 +22,7 @@ async fn world() -> World {
     let derivation = put_derivation(&store, CONTEXT, description("reads", &[input])).await.unwrap();
     let output = Address::of(b"output");
     let made = NewMemo { derivation, output, size: 6, cost: Cost::default(), inputs: &[input] };
-    store.derived(made, "output").await.unwrap();
+    store.derived(made, None, "output").await.unwrap();
     World { store, input, derivation, output }
 }
 
@@ -140,7 +140,7 @@ async fn a_derivation_goes_with_its_value_unless_that_is_needed() {
     let World { store, input, derivation, output } = world().await;
     let other = put_derivation(&store, CONTEXT, description("also", &[input])).await.unwrap();
     let made = NewMemo { derivation: other, output, size: 6, cost: Cost::default(), inputs: &[input] };
-    store.derived(made, "output").await.unwrap();
+    store.derived(made, None, "output").await.unwrap();
     let removed = store.remove(&derivation, DryRun::No).await.unwrap();
     assert_eq!((removed.blob, removed.derivation, removed.memos), (None, true, 1));
     assert_eq!(store.get(&output).await.unwrap().unwrap(), "output");

@@ -7,6 +7,7 @@ mod allocated;
 mod canonical;
 mod cache;
 mod store;
+mod put_file;
 mod listing;
 mod collect;
 mod kill;

@@ -16,6 +16,7 @@ use futures_util::future::try_join_all;
 use super::counters::Counters;
 use super::flights::Flights;
 use crate::budget::{Meter, Pass};
+use crate::call_times::{CallTimer, CallTimes};
 use crate::config::Price;
 use crate::journal::{
     Entry, Figures, Journal, JournalSlot, Keys, Origin, RecordedEntry, RecordedReply, RecordedVector,
@@ -51,6 +52,7 @@ struct Shared {
     flights: Flights,
     meter: Meter,
     price: Option<Price>,
+    times: CallTimer,
 }
 
 impl PaidModel {
@@ -78,6 +80,7 @@ impl PaidModel {
             flights,
             meter,
             price,
+            times: CallTimer::default(),
         };
         PaidModel::with_counters(Arc::new(shared), Arc::default())
     }
@@ -113,6 +116,12 @@ impl PaidModel {
             figures: counters.figures(),
         };
         columns.iter().map(line).collect()
+    }
+
+    /// The alias of the model, and the times of all calls to it so far.
+    pub(crate) fn call_times(&self) -> (String, CallTimes) {
+        let shared = &self.column.shared;
+        (shared.alias.clone(), shared.times.read())
     }
 
     /// The journal's knowledge of a request, without reading the disk.
@@ -229,6 +238,7 @@ impl ColumnModel {
         let began = shared.clock.now();
         let reply = shared.inner.chat(request).await;
         let took = shared.clock.now().saturating_duration_since(began);
+        shared.times.add(took);
         let took_ms = took.as_millis() as u64;
         let (entry, figures) = match &reply {
             Ok(reply) => {
@@ -257,8 +267,10 @@ impl ColumnModel {
         let shared = &self.shared;
         let metered = shared.meter.begin_call(&shared.meter.conversation())?;
         let began = shared.clock.now();
-        let reply = shared.inner.embed(request.clone()).await?;
-        let took_ms = shared.clock.now().saturating_duration_since(began).as_millis() as u64;
+        let reply = shared.inner.embed(request.clone()).await;
+        let took = shared.clock.now().saturating_duration_since(began);
+        shared.times.add(took);
+        let (reply, took_ms) = (reply?, took.as_millis() as u64);
         shared.tell_limit(reply.usage, reply.rates.as_deref());
         let mut seen = HashSet::new();
         let texts = request.texts.iter().zip(&reply.vectors);

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::slots::{Hold, OnTrip};
 use super::timer::{Due, Ticket};
@@ -63,7 +63,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
                 }
                 place => {
                     self.log.started(at, node, place);
-                    self.offload(node, job, place, own_due);
+                    self.offload(node, job, (place, cost), own_due);
                 }
             },
         }
@@ -101,7 +101,7 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
     }
 
     /// Sends a job to a pool, together with the jobs that can only run after it.
-    fn offload(&mut self, node: NodeId, job: W::Job, place: Placement, due: Option<Instant>) {
+    fn offload(&mut self, node: NodeId, job: W::Job, (place, cost): (Placement, Cost), due: Option<Instant>) {
         let timeout = self.policies.of(node).timeout;
         let mut links = vec![Link { node, job, timeout }];
         if place == Placement::Pool {
@@ -117,6 +117,10 @@ impl<G: Graph, W: Workload> Run<'_, G, W> {
             reply: Reply::new(Arc::clone(self.mail()), ticket),
             clock: Arc::clone(&self.engine.seams.clock),
             deadline: self.terms.deadline,
+            least: match cost {
+                Cost::About(cost) => cost / 2,
+                Cost::Unknown | Cost::Blocks => Duration::ZERO,
+            },
             keep_marks: self.log.is_heard(),
         };
         let seams = &self.engine.seams;

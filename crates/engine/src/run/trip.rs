@@ -49,6 +49,14 @@ impl Trip {
         std::mem::take(&mut *self.marks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// True if the trip has waited for a thread so long that its first job cannot end in time. Under overload its work
+    /// would only make other trips late. A trip that did not wait is tried, because the estimate may be wrong.
+    fn is_hopeless(&self, now: Instant, deadline: Instant, least: Duration) -> bool {
+        let (waited, left) =
+            (now.saturating_duration_since(self.base), deadline.saturating_duration_since(now));
+        left < least && left < waited
+    }
+
     fn mark(&self, now: Instant) {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner).push(now);
     }
@@ -78,13 +86,19 @@ pub(super) struct TripRunner<V, E> {
     pub(super) reply: Reply<V, E>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) deadline: Option<Instant>,
+    /// The time that the first job takes at least, by its estimate.
+    pub(super) least: Duration,
     pub(super) keep_marks: bool,
 }
 
 impl<V, E> TripRunner<V, E> {
     /// Runs the jobs of `links` in order, on this thread.
     pub(super) fn run<J: Job<V, E>>(self, links: Vec<Link<J>>) {
-        let TripRunner { trip, reply, clock, deadline, keep_marks } = self;
+        let TripRunner { trip, reply, clock, deadline, least, keep_marks } = self;
+        if deadline.is_some_and(|deadline| trip.is_hopeless(clock.now(), deadline, least)) {
+            // The deadline ends the run, as it would end this trip.
+            return reply.forget();
+        }
         let mut carried = None;
         let last = links.len() - 1;
         // A clock read costs as much as a small job, so it is left out if the time is not needed.
@@ -148,7 +162,7 @@ impl<V, E> Reply<V, E> {
         }
     }
 
-    /// Sends nothing: the run has cancelled the work.
+    /// Sends nothing: the run has cancelled the work, or will.
     fn forget(mut self) {
         self.mail = None;
     }

@@ -219,7 +219,7 @@ impl Canvas<'_> {
 
     /// Draws where the timeout of a node passes, if that is within the picture.
     fn timeout(&mut self, node: NodeId, top: usize) -> fmt::Result {
-        let at = self.timeline.times_out(node).filter(|at| *at <= self.timeline.wall);
+        let at = self.timeline.times_out(node).filter(|at| *at <= self.timeline.extent());
         let Some(at) = at else { return Ok(()) };
         let (x, bottom) = (self.x(at), top + ROW - 2);
         writeln!(

@@ -26,8 +26,8 @@ struct Cover {
 }
 
 impl Cover {
-    fn new(wall: Duration) -> Cover {
-        let column = wall.max(Duration::from_nanos(1)).as_secs_f64() / COLUMNS as f64;
+    fn new(extent: Duration) -> Cover {
+        let column = extent.max(Duration::from_nanos(1)).as_secs_f64() / COLUMNS as f64;
         Cover { column, partial: vec![0.0; COLUMNS], change: vec![0.0; COLUMNS + 1] }
     }
 
@@ -85,7 +85,7 @@ impl Canvas<'_> {
 
     fn load(&mut self, label: &str, categories: [Category; 3], y: usize) -> fmt::Result {
         let columns = categories.map(|category| {
-            let mut cover = Cover::new(self.timeline.wall);
+            let mut cover = Cover::new(self.timeline.extent());
             let spans = self.timeline.spans.iter().filter(|span| span.category == category);
             spans.for_each(|span| cover.add(span));
             cover.averages()
@@ -165,7 +165,8 @@ impl Canvas<'_> {
     }
 
     fn block(&mut self, columns: std::ops::Range<usize>, look: Look, tip: &str) -> fmt::Result {
-        let time = |column: usize| scale::words(self.timeline.wall.mul_f64(column as f64 / COLUMNS as f64));
+        let time =
+            |column: usize| scale::words(self.timeline.extent().mul_f64(column as f64 / COLUMNS as f64));
         writeln!(
             self.plot,
             "<rect class=\"{} d{}\" x=\"{}\" width=\"{}\" height=\"{}\"><title>{} to {}\n{tip}</title></rect>",
@@ -181,8 +182,10 @@ impl Canvas<'_> {
 }
 
 fn block_rows(timeline: &Timeline, lanes: &Lanes, row_count: usize) -> Vec<BlockRow> {
-    let new =
-        || BlockRow { covers: std::array::from_fn(|_| Cover::new(timeline.wall)), started: vec![0; COLUMNS] };
+    let new = || BlockRow {
+        covers: std::array::from_fn(|_| Cover::new(timeline.extent())),
+        started: vec![0; COLUMNS],
+    };
     let mut rows: Vec<BlockRow> = (0..row_count).map(|_| new()).collect();
     for bar in &lanes.bars {
         // The row whose lanes `first..end` (see `blocks`) include the lane of this bar.

@@ -121,6 +121,16 @@ impl Timeline {
         self
     }
 
+    /// The deadline, if a picture shows it: one beyond twice the duration of the run would leave most of it empty.
+    fn shown_deadline(&self) -> Option<Duration> {
+        self.deadline.filter(|at| *at <= self.wall * 2)
+    }
+
+    /// The time that a picture spans: the run, and its deadline if that is shown.
+    fn extent(&self) -> Duration {
+        self.shown_deadline().map_or(self.wall, |at| at.max(self.wall))
+    }
+
     /// The same timeline, with the timeouts of nodes as marks in its pictures.
     #[must_use]
     pub fn with_timeouts(mut self, of: impl Fn(NodeId) -> Option<Duration>) -> Timeline {

@@ -154,7 +154,7 @@ fn signs(out: &mut String, timeline: &Timeline, layout: &Layout, top: usize) -> 
         (is_single, swatch("edge"), "on the critical path"),
         (!is_single, shades.to_owned(), "darker: slots busier; colour: what most of the time went to"),
         (has(|outcome| outcome == NodeOutcome::Open), swatch("io open"), "not ended when the run ended"),
-        (timeline.deadline.is_some_and(|at| at <= timeline.wall), rule("deadline"), "the deadline"),
+        (timeline.shown_deadline().is_some(), rule("deadline"), "the deadline"),
         (
             matches!(layout, Layout::Rows) && timeline.timeouts.iter().any(Option::is_some),
             rule("limit-mark"),

@@ -98,7 +98,7 @@ impl Canvas<'_> {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"timeline\" viewBox=\"0 0 {WIDTH} {full}\" \
              width=\"{WIDTH}\" height=\"{full}\" data-wall=\"{}\">\n<style>{}</style>\n{}\
              <rect class=\"paper\" width=\"{WIDTH}\" height=\"{full}\"/>\n{head}",
-            scale::nanos(self.timeline.wall),
+            scale::nanos(self.timeline.extent()),
             palette::filled(include_str!("picture.css")),
             include_str!("hatches.svg"),
         )?;
@@ -131,7 +131,7 @@ impl Canvas<'_> {
 
     fn axis(&self, height: usize) -> Result<String, fmt::Error> {
         let mut out = String::new();
-        for (at, label) in scale::ticks(self.timeline.wall) {
+        for (at, label) in scale::ticks(self.timeline.extent()) {
             let x = self.x(at);
             let anchor = match x.0 {
                 0.0..1.0 => "start",
@@ -149,7 +149,7 @@ impl Canvas<'_> {
 
     /// Draws the deadline of the run, if it lies within the picture.
     fn deadline(&mut self, height: usize) -> fmt::Result {
-        let Some(at) = self.timeline.deadline.filter(|at| *at <= self.timeline.wall) else { return Ok(()) };
+        let Some(at) = self.timeline.shown_deadline() else { return Ok(()) };
         let x = self.x(at);
         let (anchor, shift) = if x.0 > 90.0 { ("end", -4) } else { ("start", 4) };
         writeln!(
@@ -171,7 +171,7 @@ impl Canvas<'_> {
     }
 
     pub(super) fn x(&self, at: Duration) -> Percent {
-        Percent(at.as_secs_f64() / self.timeline.wall.max(Duration::from_nanos(1)).as_secs_f64() * 100.0)
+        Percent(at.as_secs_f64() / self.timeline.extent().max(Duration::from_nanos(1)).as_secs_f64() * 100.0)
     }
 
     /// The width of a span, at least the smallest width that is drawn.

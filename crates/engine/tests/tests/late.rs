@@ -26,6 +26,23 @@ fn a_job_that_never_asks_is_given_up_at_the_same_time() {
 }
 
 #[test]
+fn a_job_that_waited_too_long_to_end_in_time_does_not_begin() {
+    let timeline = |deadline| {
+        let script = "a: cpu 80 pool; b: cpu 80 pool; late: cpu 100 pool; x: cpu 40 pool; y: cpu 40 pool";
+        let played = play_seeded(0, script, |options, now| {
+            options.deadline = Some(now + Duration::from_millis(deadline));
+        });
+        assert_eq!(played.took.as_millis(), u128::from(deadline));
+        played.result.unwrap_err();
+        played.timeline
+    };
+    // There are two threads. One takes it at 80 ms. With 49 ms left it leaves the thread to `y`.
+    assert!(timeline(129).contains("120 y"), "{}", timeline(129));
+    // The estimate may be twice too high, so with 51 ms left it is tried.
+    assert!(!timeline(131).contains("120 y"), "{}", timeline(131));
+}
+
+#[test]
 fn a_timeout_in_the_middle_of_a_trip_is_its_own_nodes() {
     let played =
         play("a: cpu 10 pool timeout 25; b: cpu 50 timeout 20 linked asks 1 isolate <- a; c: linked <- b");

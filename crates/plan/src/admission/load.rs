@@ -98,6 +98,13 @@ impl Load {
         self.capacity.map(|capacity| Duration::from_secs_f64(1.0 / capacity))
     }
 
+    /// True if a request that had this much time waited for more than three quarters of the time that it did not need. Where
+    /// requests need most of their time anyway, a wait is no sign of more to come.
+    pub(crate) fn is_warning(&self, request: TimedRequest, had: Option<Duration>) -> bool {
+        let (Some(needed), Some(had)) = (self.unloaded, had) else { return false };
+        request.ahead > 0 && had >= needed * 3 && request.took > needed + (had - needed) / 4 * 3
+    }
+
     /// Sets if there are recent misses, and begins a new window.
     pub(crate) fn watch(&mut self, watched: RecentMisses) {
         self.watched = watched;

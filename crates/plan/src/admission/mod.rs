@@ -2,8 +2,9 @@
 //! refused.
 //!
 //! Every plan has its own overload control, since plans take different times and need different stores. It admits every
-//! request until requests miss their deadlines. So a plan that answers in time by its fallbacks never refuses a request.
-//! After a miss, and until one second has passed without another, a request with a deadline is admitted in two cases:
+//! request until requests miss their deadlines, or, in a plan without fallbacks, wait for most of the time that they have
+//! to spare. So a plan that answers in time by its fallbacks never refuses a request. After such a sign of overload, and
+//! until one second has passed without another, a request with a deadline is admitted in two cases:
 //! the requests in flight leave it enough time ([`Load`] estimates the time per request), or no request is in flight. Of
 //! the other requests, some are admitted as probes, to measure again: at most one in the time that such a request has.
 //!
@@ -56,8 +57,18 @@ pub(crate) struct AdmittedRequest<'a> {
     admission: &'a PlanAdmission,
     clock: &'a dyn Clock,
     deadline: Option<Instant>,
+    slow_requests: SlowRequests,
     timed: Option<Arrival>,
     outcome: Outcome,
+}
+
+/// The meaning of a request that is in time, but waited for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlowRequests {
+    /// A sign of overload.
+    Warn,
+    /// Nothing: fallbacks may take until shortly before the deadline.
+    Ignore,
 }
 
 struct Arrival {
@@ -79,15 +90,45 @@ impl PlanAdmission {
         PlanAdmission { counts: Counts::default(), control }
     }
 
+    /// Fails with [`Error::Overloaded`] if [`enter`](Self::enter) would, and counts that. A request without a deadline has
+    /// the time `within`. It is cheap, so that callers can refuse a request before they read it.
+    pub(crate) fn check(
+        &self,
+        deadline: Option<Instant>,
+        within: Option<Duration>,
+        clock: &dyn Clock,
+    ) -> Result<(), Error> {
+        let Some(control) = &self.control else { return Ok(()) };
+        let checked_until = control.checked_until.load(Ordering::Relaxed);
+        if checked_until == 0 {
+            return Ok(());
+        }
+        let at = clock.now();
+        let Some(deadline) = deadline.or_else(|| at.checked_add(within?)) else { return Ok(()) };
+        let now = control.since_epoch(at);
+        let is_probe = now >= control.next_try.load(Ordering::Relaxed);
+        match control.refusal(deadline, self.counts.in_flight(), at) {
+            Some(refusal) if !is_probe && now <= checked_until => {
+                control.watch(at);
+                self.counts.enter();
+                self.counts.end(Outcome::Refused);
+                Err(refusal)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Admits a request, or fails with [`Error::Overloaded`].
     pub(crate) fn enter<'a>(
         &'a self,
         deadline: Option<Instant>,
+        slow_requests: SlowRequests,
         clock: &'a dyn Clock,
     ) -> Result<AdmittedRequest<'a>, Error> {
         let number = self.counts.enter();
+        let outcome = Outcome::Dropped;
         let mut request =
-            AdmittedRequest { admission: self, clock, deadline, timed: None, outcome: Outcome::Dropped };
+            AdmittedRequest { admission: self, clock, deadline, slow_requests, timed: None, outcome };
         if let Some(control) = &self.control {
             let watched = deadline.filter(|_| control.checked_until.load(Ordering::Relaxed) != 0);
             if watched.is_some() || number.is_multiple_of(SAMPLE) {
@@ -132,29 +173,36 @@ impl OverloadControl {
     fn look(&self, watched: Option<Instant>, ahead: u64, at: Instant) -> Result<Arrival, Error> {
         let arrival = Arrival { at, ahead };
         let Some(deadline) = watched else { return Ok(arrival) };
-        let (now, left) = (self.since_epoch(at), deadline.saturating_duration_since(at));
+        let now = self.since_epoch(at);
         if now > self.checked_until.load(Ordering::Relaxed) {
             self.checked_until.store(0, Ordering::Relaxed);
             self.load.lock().unwrap_or_else(PoisonError::into_inner).watch(RecentMisses::No);
             return Ok(arrival);
         }
-        let each = self.each.load(Ordering::Relaxed);
-        let predicted = Duration::from_nanos(each.saturating_mul(ahead + 1));
-        // The prediction is a mean, so a quarter is added.
-        let needed = predicted + predicted / 4;
-        if ahead == 0 || needed <= left {
-            return Ok(arrival);
-        }
+        let Some(refusal) = self.refusal(deadline, ahead, at) else { return Ok(arrival) };
         let next_try = self.next_try.load(Ordering::Relaxed);
-        let then = now.saturating_add(nanos(left));
+        let then = now.saturating_add(nanos(deadline.saturating_duration_since(at)));
         if now >= next_try
             && self.next_try.compare_exchange(next_try, then, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
             return Ok(arrival);
         }
         self.watch(at);
+        Err(refusal)
+    }
+
+    /// The refusal of a request with this many requests ahead; `None` if they leave it enough time.
+    fn refusal(&self, deadline: Instant, ahead: u64, at: Instant) -> Option<Error> {
+        let left = deadline.saturating_duration_since(at);
+        let each = self.each.load(Ordering::Relaxed);
+        let predicted = Duration::from_nanos(each.saturating_mul(ahead + 1));
+        // The prediction is a mean, so a quarter is added.
+        let needed = predicted + predicted / 4;
         let [shortest, longest] = RETRY;
-        Err(Error::Overloaded { retry_after: (needed - left).clamp(shortest, longest), predicted, left })
+        (ahead > 0 && needed > left).then(|| {
+            let retry_after = (needed - left).clamp(shortest, longest);
+            Error::Overloaded { retry_after, predicted, left }
+        })
     }
 
     /// Updates the estimates with a request that has ended.
@@ -182,6 +230,12 @@ impl OverloadControl {
         let timed = TimedRequest { took, ahead: arrival.ahead, deadline_outcome };
         load.ended(at, timed, request.admission.counts.totals());
         self.each.store(load.each().map_or(0, |each| nanos(each).max(1)), Ordering::Relaxed);
+        let had = request.deadline.map(|deadline| deadline.saturating_duration_since(arrival.at));
+        let warns = request.slow_requests == SlowRequests::Warn && load.is_warning(timed, had);
+        drop(load);
+        if warns {
+            self.watch(at);
+        }
     }
 
     fn watch(&self, at: Instant) {

@@ -24,7 +24,7 @@ use crate::compiled::{About, Compiled, Origin, PlanNode, StandIn};
 use crate::document::{Document, DocumentNode, Fallback};
 use crate::op::{Choice, Demand, Files, FilesFrom, Node, NodePlan, Op, Ops, Takes, When};
 use crate::registry::Registries;
-use crate::source::{Hedging, Reader, Source, Sources, StaleStore};
+use crate::source::{Hedging, ReadTimes, Reader, Source, Sources, StaleStore};
 
 use choices::ChoiceBranches;
 
@@ -36,6 +36,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) sources: &'a [Arc<dyn Source>],
     /// The hedges of each endpoint that has them.
     pub(crate) hedges: &'a [Option<Arc<Hedging>>],
+    /// The times of the reads of each endpoint.
+    pub(crate) times: &'a [Arc<ReadTimes>],
     /// The replies that are remembered for fallbacks.
     pub(crate) memory: &'a StaleStore,
     /// The limit on trips to each endpoint.
@@ -49,7 +51,7 @@ pub(crate) struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// The sources, ready to bind reads to.
     fn sources(&self) -> Sources<'_> {
-        Sources::new(self.sources, self.hedges, Some(self.memory))
+        Sources::new(self.sources, self.hedges, self.times, Some(self.memory))
     }
 }
 

@@ -21,6 +21,7 @@ use super::hedge::{HedgedRead, Hedging};
 use super::observe;
 use super::remember::{Memory, StaleStore};
 use super::share;
+use super::times::{ReadTimes, TimedRead};
 use super::{Bound, Error, Fetch, Keys, Later, Pattern, Read, Reply, Source};
 use crate::call::{Answers, Call};
 use crate::inspect::ReadRequest;
@@ -30,6 +31,8 @@ pub struct Sources<'a> {
     by_endpoint: &'a [Arc<dyn Source>],
     /// By endpoint: how it hedges.
     hedges: &'a [Option<Arc<Hedging>>],
+    /// By endpoint: the times of its reads.
+    times: &'a [Arc<ReadTimes>],
     /// The memory of replies that all plans of the engine share.
     memory: Option<&'a StaleStore>,
     /// The reads bound so far, so that nodes that read the same share them.
@@ -73,9 +76,19 @@ impl<'a> Sources<'a> {
     pub(crate) fn new(
         by_endpoint: &'a [Arc<dyn Source>],
         hedges: &'a [Option<Arc<Hedging>>],
+        times: &'a [Arc<ReadTimes>],
         memory: Option<&'a StaleStore>,
     ) -> Sources<'a> {
-        Sources { by_endpoint, hedges, memory, readers: Vec::new(), tables: 0, node: 0, remembering: false }
+        Sources {
+            by_endpoint,
+            hedges,
+            times,
+            memory,
+            readers: Vec::new(),
+            tables: 0,
+            node: 0,
+            remembering: false,
+        }
     }
 
     /// The reads bound from now on are those of this node.
@@ -98,6 +111,9 @@ impl<'a> Sources<'a> {
         let mut bound = self.by_endpoint[endpoint].bind(pattern, read);
         if let Some(Some(hedging)) = self.hedges.get(endpoint) {
             bound = Arc::new(HedgedRead::new(bound, Arc::clone(hedging)));
+        }
+        if let Some(times) = self.times.get(endpoint) {
+            bound = Arc::new(TimedRead { bound, times: Arc::clone(times) });
         }
         let number = self.readers.len() as u32;
         let mut reader = Reader::new(pattern, read, bound).at(endpoint, number, self.node);

@@ -18,6 +18,7 @@ mod observe;
 mod share;
 mod remember;
 mod hedge;
+mod times;
 mod merge;
 mod weight;
 mod values;
@@ -36,6 +37,8 @@ pub use pattern::{Part, Pattern};
 pub use redis::{Redis, RedisConfig, RedisCounts, RedisTls, seed};
 pub(crate) use remember::{StaleReads, StaleStore, StaleUse};
 pub use share::Shared;
+pub use times::ReadLatency;
+pub(crate) use times::ReadTimes;
 
 /// A source of rows: a store behind an endpoint.
 pub trait Source: Send + Sync + 'static {

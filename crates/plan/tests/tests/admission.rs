@@ -210,6 +210,21 @@ fn goodput_survives_overload() {
 }
 
 #[test]
+fn a_sudden_overload_is_noticed_before_many_are_late() {
+    let mut world = World::new(11);
+    let within = Some(TRIP * 10);
+    // The capacity is known from an hour of the day with as many requests as fit.
+    let mut asked = world.arrivals(CAPACITY * 0.95, [0, 4_000], within);
+    asked.extend(world.arrivals(CAPACITY * 2.0, [4_000, 8_000], within));
+    let ended = world.run(&world.plan(1), &asked);
+    let (before, after) = (between(&ended, 0.0, 4_000.0), between(&ended, 4_000.0, 8_000.0));
+    assert_eq!((before.late, before.refused), (0, 0), "{before:?}");
+    // Half as many again without a warning.
+    assert!(after.late < 110, "{after:?}");
+    assert!(after.in_time as f64 > CAPACITY * 4.0 * 0.9, "{after:?}");
+}
+
+#[test]
 fn nothing_is_refused_that_fits() {
     for (trips, deadline, load) in [(1, 2, 0.5), (1, 3, 0.8), (2, 2, 0.5), (3, 4, 0.8)] {
         let mut world = World::new(3);

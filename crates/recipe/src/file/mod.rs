@@ -17,12 +17,13 @@
 //! # Ok::<(), anabranch_recipe::Problems>(())
 //! ```
 
+mod named;
 mod read;
 mod order;
 mod check;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anabranch_document::{Format, Limits, Notes, Table, Tree};
 use anabranch_text::{Problem, Problems, size};
@@ -32,6 +33,8 @@ use crate::executor::{Draft, DraftInput, UnknownFunction};
 use crate::recipe::{FunctionId, Params};
 use crate::registry::Functions;
 use anabranch_content::Address;
+
+pub use named::NamedPath;
 
 /// The format of a recipe file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,9 +82,9 @@ pub enum FileBytes {
     /// In the recipe file.
     Here(Bytes),
     /// In a separate file.
-    At(PathBuf),
+    At(NamedPath),
     /// In the files of a folder. The entry becomes that folder.
-    Folder(PathBuf),
+    Folder(NamedPath),
 }
 
 /// Whether a recipe file may name files outside its folder. An untrusted recipe file could name secret files, which

@@ -1,12 +1,13 @@
 //! Converts a parsed tree to entries. Fields, types and values are checked here; names are resolved later.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anabranch_content::{Address, Value};
 use anabranch_document::{Key, Node, Notes, Span, Table, Tree};
 use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 
+use super::named::{NamedPath, Whereabouts};
 use super::{FileBytes, FilesOutside};
 use crate::recipe::FunctionId;
 
@@ -46,33 +47,27 @@ pub(super) struct Folder<'a> {
 }
 
 impl Folder<'_> {
-    /// The path of a file or a folder to read. The error is the problem and a hint.
-    fn find(&self, name: &str, kind: Kind) -> Result<PathBuf, (String, &'static str)> {
-        let path = self.path.join(name);
+    /// A file or a folder to read. The error is the problem and a hint.
+    fn find(&self, name: &str, kind: Kind) -> Result<NamedPath, (String, &'static str)> {
         let relative = "files are relative to the recipe file";
-        match std::fs::metadata(&path) {
-            Ok(found) if found.is_file() && kind == Kind::File => {}
-            Ok(found) if found.is_dir() && kind == Kind::Folder => {}
-            Ok(found) if found.is_dir() => {
-                let help = "write `folder = ...` for a folder with all that is in it";
-                return Err((format!("`{}`: not a file", path.display()), help));
-            }
-            Ok(_) => return Err((format!("`{}`: not a {}", path.display(), kind.word()), relative)),
-            Err(error) => return Err((format!("`{}`: {error}", path.display()), relative)),
-        }
-        if self.outside == FilesOutside::Refuse && !self.has(&path) {
+        let within = (self.outside == FilesOutside::Refuse).then_some(self.path);
+        let path = self.path.join(name);
+        let shown = path.display().to_string();
+        let missing = |error| (format!("`{shown}`: {error}"), relative);
+        let named = NamedPath::new(path, within).map_err(missing)?;
+        if named.whereabouts() == Whereabouts::Outside {
             let help = "move it beside the recipe file or below; if you trust the file, add it with --allow-files-outside";
-            return Err((format!("`{}` is outside of the recipe file's folder", path.display()), help));
+            return Err((format!("`{shown}` is outside of the recipe file's folder"), help));
         }
-        Ok(path)
-    }
-
-    /// Whether a file is in the folder or below, after links are followed.
-    fn has(&self, file: &Path) -> bool {
-        let folder = if self.path == Path::new("") { Path::new(".") } else { self.path };
-        match (file.canonicalize(), folder.canonicalize()) {
-            (Ok(file), Ok(folder)) => file.starts_with(folder),
-            _ => false,
+        match std::fs::metadata(named.path()) {
+            Ok(found) if found.is_file() && kind == Kind::File => Ok(named),
+            Ok(found) if found.is_dir() && kind == Kind::Folder => Ok(named),
+            Ok(found) if found.is_dir() => Err((
+                format!("`{shown}`: not a file"),
+                "write `folder = ...` for a folder with all that is in it",
+            )),
+            Ok(_) => Err((format!("`{shown}`: not a {}", kind.word()), relative)),
+            Err(error) => Err(missing(error)),
         }
     }
 }
@@ -169,8 +164,8 @@ fn bytes(how: &str, text: &str, at: &Span, folder: &Folder<'_>, notes: &mut Note
         "file" | "folder" => {
             let kind = if how == "file" { Kind::File } else { Kind::Folder };
             match folder.find(text, kind) {
-                Ok(path) => {
-                    Some(if kind == Kind::File { FileBytes::At(path) } else { FileBytes::Folder(path) })
+                Ok(named) => {
+                    Some(if kind == Kind::File { FileBytes::At(named) } else { FileBytes::Folder(named) })
                 }
                 Err((problem, help)) => {
                     notes.note(at, problem, help);

@@ -134,7 +134,7 @@ const ROWS: [Row; 71] = [
     row("entropy", "entropy/1.0.0", WHOLE),
 ];
 
-const INTERLEAVED: &str = "Blocks have 65536 bytes unless said; Deriva takes its chunks as they are.";
+const INTERLEAVED: &str = "Blocks have 65536 bytes by default; Deriva interleaves the chunks as they arrive.";
 
 /// Bitwise and byte-swap functions, with Deriva's defaults.
 const BITWISE: [Row; 4] = [
@@ -206,6 +206,8 @@ impl Row {
         signature.about = format!("`{}` under another name.", self.function).into();
         signature.unlike_deriva = self.unlike.into();
         signature.other_params |= self.ignores;
+        // The parameters under the function's names.
+        signature.memory.per_param_byte += 1;
         for param in &mut signature.params {
             if let Some((_, default)) = self.defaults.iter().find(|(name, _)| *name == param.name) {
                 param.default = Some(Value::from(*default));

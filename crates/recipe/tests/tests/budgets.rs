@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use anabranch_content::Store;
+use anabranch_content::{Collect, Store};
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Arity, BeginCost, Call, Config, Error, Executor, Fault, Function, FunctionId, Functions, Get, Kernel,
-    Open, Out, Recipe, Signature, Source, UnknownFunction, Value,
+    Arity, BeginCost, Call, Config, Draft, DraftInput, Error, Executor, Fault, Function, FunctionId,
+    Functions, Get, Kernel, Out, Recipe, Signature, Source, UnknownFunction, Value,
 };
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use tokio::task::JoinSet;
 
 use crate::world::{LONG, World, get, leaf, recipe};
 
@@ -26,8 +27,15 @@ fn signature(name: &str, begin: BeginCost) -> Signature {
     Signature { begin, ..signature.inputs(Arity::at_least(0)).nanos_per_kib(1) }
 }
 
-/// Tells on which thread its calls begin.
-struct ThreadRecorder(Signature, Arc<Mutex<Vec<ThreadId>>>);
+/// The threads on which the parts of a call ran.
+type Threads = Arc<Mutex<Vec<ThreadId>>>;
+
+fn note(threads: &Threads) {
+    threads.lock().unwrap().push(std::thread::current().id());
+}
+
+/// Tells on which threads its calls begin, read their inputs and finish.
+struct ThreadRecorder(Signature, Threads);
 
 impl Function for ThreadRecorder {
     fn signature(&self) -> &Signature {
@@ -35,36 +43,100 @@ impl Function for ThreadRecorder {
     }
 
     fn begin(&self, _: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-        self.1.lock().unwrap().push(std::thread::current().id());
-        Ok(Box::new(Empty))
+        note(&self.1);
+        Ok(Box::new(ThreadRecorderKernel(Arc::clone(&self.1))))
     }
 }
 
-struct Empty;
+struct ThreadRecorderKernel(Threads);
 
-impl Kernel for Empty {
-    fn wants(&self, _: &Open<'_>) -> Option<usize> {
-        None
+impl Kernel for ThreadRecorderKernel {
+    fn push(&mut self, _: usize, _: Bytes, _: &mut Out) -> Result<(), Fault> {
+        note(&self.0);
+        Ok(())
     }
 
-    fn push(&mut self, _: usize, _: Bytes, _: &mut Out) -> Result<(), Fault> {
+    fn finish(&mut self, _: &mut Out) -> Result<(), Fault> {
+        note(&self.0);
         Ok(())
     }
 }
 
-/// H6, X3: a pattern or template is not compiled on an async worker.
-#[tokio::test]
-async fn a_call_that_compiles_begins_on_the_pool() {
-    for (begin, is_here) in [(BeginCost::Trifling, true), (BeginCost::Compiles, false)] {
-        let threads = Arc::new(Mutex::new(Vec::new()));
-        let mut functions = Functions::none();
-        functions.add(ThreadRecorder(signature("beginning", begin), Arc::clone(&threads)));
-        let executor = executor(functions, Config::default());
-        let beginning = recipe(&executor, "beginning/1", &[]).await;
-        assert_eq!(get(&executor, beginning).await.unwrap(), "");
-        let here = std::thread::current().id();
-        assert_eq!(threads.lock().unwrap().iter().map(|it| *it == here).collect::<Vec<_>>(), [is_here]);
+/// Whether each part of a call ran on the thread of this task.
+async fn runs_here(signature: Signature, inputs: &[&'static str], params: &[(&str, Value)]) -> Vec<bool> {
+    let threads = Threads::default();
+    let id = signature.id.clone();
+    let mut functions = Functions::none();
+    functions.add(ThreadRecorder(Signature { other_params: true, ..signature }, Arc::clone(&threads)));
+    let executor = executor(functions, Config::default());
+    let mut asked = Recipe::new(id, Vec::new());
+    for input in inputs {
+        // The call pauses for an input that is in the store.
+        asked.inputs.push(leaf(&executor, *input).await);
     }
+    asked.params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let address = executor.add(&asked, UnknownFunction::Refuse).await.unwrap().address;
+    assert_eq!(get(&executor, address).await.unwrap(), "");
+    let here = std::thread::current().id();
+    threads.lock().unwrap().iter().map(|thread| *thread == here).collect()
+}
+
+/// H6, X3: a pattern or template is not compiled on an async worker, nor is it applied there.
+#[tokio::test]
+async fn a_call_that_compiles_runs_on_the_pool() {
+    for (begin, is_here) in [(BeginCost::Trifling, true), (BeginCost::Compiles, false)] {
+        assert_eq!(runs_here(signature("recorder", begin), &[], &[]).await, [is_here; 2]);
+        assert_eq!(runs_here(signature("recorder", begin), &["x"], &[]).await, [is_here; 3]);
+    }
+}
+
+/// The time to read parameters does not follow from the length of the inputs.
+#[tokio::test]
+async fn a_call_with_large_parameters_runs_on_the_pool() {
+    for (text, is_here) in [("x".repeat(1000), true), ("x".repeat(100_000), false)] {
+        let recorder = signature("recorder", BeginCost::Trifling);
+        assert_eq!(runs_here(recorder, &["x"], &[("text", Value::Text(text))]).await, [is_here; 3]);
+    }
+}
+
+/// The number of inputs takes time, too, also if there is nothing in them.
+#[tokio::test]
+async fn a_call_with_many_inputs_runs_on_the_pool() {
+    let recorder = || signature("recorder", BeginCost::Trifling);
+    assert_eq!(runs_here(recorder(), &[""; 100], &[]).await, [true; 2]);
+    assert_eq!(runs_here(recorder(), &[""; 10_000], &[]).await, [false; 2]);
+}
+
+/// A schema of one byte of work per level and twice as much at the next: the call never ends, on the one thread that
+/// there is, unless it is stopped there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_schema_that_doubles_its_work_is_stopped() {
+    let levels = (0..60).map(|at| {
+        let next = format!(r##"{{"$ref":"#/$defs/a{}"}}"##, at + 1);
+        format!(r#""a{at}":{{"allOf":[{next},{next}]}},"#)
+    });
+    let schema = format!(r##"{{"$ref":"#/$defs/a0","$defs":{{{}"a60":true}}}}"##, levels.collect::<String>());
+    let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
+    let one = anabranch_engine::Config { batch_threads: 1, ..Default::default() };
+    let executor = Executor::new(store, Functions::builtin(), Engine::new(&one).unwrap(), Config::default());
+    let data = leaf(&executor, "1").await;
+    let grep = Recipe::new(FunctionId::new("grep", "1.0.0"), vec![data]).with("pattern", "1");
+    let grep = executor.add(&grep, UnknownFunction::Refuse).await.unwrap().address;
+    let doubling =
+        Recipe::new(FunctionId::new("schema_validate", "1.0.0"), vec![data]).with("schema", schema);
+    let doubling = executor.add(&doubling, UnknownFunction::Refuse).await.unwrap().address;
+    let working = executor.clone();
+    // On the worker.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let deadline = Some(working.engine().clock().now() + Duration::from_millis(100));
+        working.get(&doubling, &Get { deadline, ..Get::default() }).await.map(|_| Bytes::new())
+    });
+    let error = tasks.join_next().await.unwrap().unwrap().unwrap_err();
+    assert!(matches!(error, Error::Deadline), "{error}");
+    // The thread of the pool is free as well.
+    tasks.spawn(async move { get(&executor, grep).await });
+    assert_eq!(tasks.join_next().await.unwrap().unwrap().unwrap(), "1");
 }
 
 /// X3: each was taken and compiled for seconds, in gigabytes.
@@ -91,6 +163,31 @@ async fn patterns_are_bounded_before_they_are_compiled() {
     let many = Value::List(vec![text("\\w{60}".to_owned()); 300]);
     let many = error("redact/2.0.0", "patterns", many).await;
     assert_eq!(many, "there are 300 patterns; there may be 256");
+}
+
+/// As many patterns as are allowed have the memory that they need, if they are small.
+#[tokio::test]
+async fn as_many_patterns_as_are_allowed_fit_into_memory() {
+    let executor = Executor::in_memory(Functions::builtin()).unwrap();
+    let value = async |function: &str, input: &'static str, name: &str, value: String| {
+        let data = leaf(&executor, input).await;
+        let asked = Recipe::new(function.parse().unwrap(), vec![data]).with(name, value);
+        get(&executor, executor.add(&asked, UnknownFunction::Refuse).await.unwrap().address).await.unwrap()
+    };
+    let words: Vec<String> = (0..256).map(|at| format!("word{at:03}")).collect();
+    let redacted = value("redact/1.0.0", "a word007 b", "patterns", words.join(",")).await;
+    assert_eq!(redacted, "a [REDACTED] b");
+    let rules: Vec<String> = (0..64)
+        .map(|at| match at % 4 {
+            0 => format!(r#""a{at}":{{"pattern":"^[a-z0-9_-]{{1,64}}$"}}"#),
+            1 => format!(r#""b{at}":{{"pattern":"^\\d{{4}}-\\d{{2}}-\\d{{2}}$"}}"#),
+            2 => format!(r#""c{at}":{{"pattern":"^[^@ ]+@[^@ ]+\\.[a-z]{{{},}}$"}}"#, at + 2),
+            _ => format!(r#""d{at}":{{"pattern":"^(red|green|blue){at}$"}}"#),
+        })
+        .collect();
+    let schema = format!(r#"{{"properties":{{{}}}}}"#, rules.join(","));
+    let valid = value("schema_validate/1.0.0", r#"{"a0":"x","d3":"red3"}"#, "schema", schema).await;
+    assert_eq!(valid, r#"{"a0":"x","d3":"red3"}"#);
 }
 
 /// Works until it is told to stop.
@@ -129,6 +226,22 @@ async fn a_call_stops_when_nobody_waits_for_it() {
         }
     }
     assert_eq!(told.recv_timeout(LONG).unwrap(), Fault::Stopped);
+}
+
+/// A function of a program can stop, too.
+#[tokio::test]
+async fn a_custom_function_checks_its_budget() {
+    let mut functions = Functions::none();
+    functions.add_whole("endless", "1", Arity::at_least(0), |_, arguments| {
+        loop {
+            arguments.check_budget()?;
+            std::hint::spin_loop();
+        }
+    });
+    let executor = executor(functions, Config { call_time: Duration::from_millis(1), ..Config::default() });
+    let endless = recipe(&executor, "endless/1", &[]).await;
+    let error = get(&executor, endless).await.unwrap_err();
+    assert!(matches!(&error, Error::Function { fault: Fault::TooLong { .. }, .. }), "{error}");
 }
 
 /// A function also stops when its time is over, and is not tried again for a while.
@@ -203,6 +316,115 @@ async fn equal_values_cut_computing_off() {
     let (source, cut_off, changed, _) = report("Oslo 2\nBergen 3\n").await;
     assert_eq!((source, cut_off), (Source::Computed(3), 0));
     assert_ne!(changed, after);
+}
+
+/// A recipe that was invalidated is computed, also if the value that it reads was forgotten before or collected.
+#[tokio::test]
+async fn an_invalidated_recipe_is_computed_whatever_was_forgotten_before() {
+    let executor = Executor::in_memory(World::default().functions()).unwrap();
+    let data = leaf(&executor, "b\na\n").await;
+    let sorted = recipe(&executor, "sort", &[data]).await;
+    let digest = recipe(&executor, "sha256", &[sorted]).await;
+    let got = async || {
+        let got = executor.get(&digest, &Get::default()).await.unwrap();
+        (got.source, got.cut_off)
+    };
+    assert_eq!(got().await, (Source::Computed(2), 0));
+    for address in [sorted, digest] {
+        executor.invalidate(&address, &Default::default()).await.unwrap();
+    }
+    assert_eq!(got().await, (Source::Computed(2), 0));
+    executor.store().pin(&digest).await.unwrap();
+    let terms = Collect { grace: Duration::ZERO, ..Collect::default() };
+    executor.store().collect(terms).await.unwrap();
+    assert!(executor.store().recall(&sorted).await.unwrap().is_none(), "collected");
+    executor.invalidate(&digest, &Default::default()).await.unwrap();
+    assert_eq!(got().await, (Source::Computed(2), 0));
+}
+
+/// What was computed for a held recipe still cuts computing off after a collection.
+#[tokio::test]
+async fn a_collection_leaves_early_cut_off_to_held_recipes() {
+    let executor = Executor::in_memory(World::default().functions()).unwrap();
+    let digest_of = async |sales: &str| {
+        let sales = leaf(&executor, sales.to_owned()).await;
+        let grep = Recipe::new(FunctionId::new("grep", "1.0.0"), vec![sales]).with("pattern", "Oslo");
+        let oslo = executor.add(&grep, UnknownFunction::Refuse).await.unwrap().address;
+        recipe(&executor, "sha256", &[oslo]).await
+    };
+    let first = digest_of("Oslo 1\nBergen 2\n").await;
+    let value = get(&executor, first).await.unwrap();
+    executor.store().pin(&first).await.unwrap();
+    let terms = Collect { grace: Duration::ZERO, ..Collect::default() };
+    executor.store().collect(terms).await.unwrap();
+    let second = digest_of("Oslo 1\nBergen 3\n").await;
+    let got = executor.get(&second, &Get::default()).await.unwrap();
+    assert_eq!((got.source, got.cut_off), (Source::Computed(1), 1), "only `grep` ran");
+    assert_eq!(got.bytes().await.unwrap(), value);
+    // It goes with the value.
+    executor.store().unpin(&first).await.unwrap();
+    executor.store().collect(Collect { grace: Duration::ZERO, ..Collect::default() }).await.unwrap();
+    assert_eq!(executor.store().stats().memos, 0);
+}
+
+/// A streaming call takes the same memory for an input of any size, and does not wait behind large calls.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streaming_calls_do_not_wait_behind_a_large_one() {
+    let world = World::default();
+    let mut functions = world.functions();
+    for name in ["one", "other"] {
+        let signature = signature(name, BeginCost::Compiles).base_memory(150 << 20);
+        let world = world.clone();
+        functions.add_whole_as(signature, move |_, _| {
+            world.pass();
+            Ok(Bytes::new())
+        });
+    }
+    let executor = executor(functions, Config::default());
+    let file = leaf(&executor, vec![7; 2_000_000]).await;
+    let digest = recipe(&executor, "sha256", &[file]).await;
+    let mut one = Box::pin(get(&executor, recipe(&executor, "one/1", &[]).await));
+    while !world.is_waited_at() {
+        assert!((&mut one).now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    let mut other = Box::pin(get(&executor, recipe(&executor, "other/1", &[]).await));
+    for _ in 0..100 {
+        assert!((&mut other).now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    let deadline = Some(executor.engine().clock().now() + Duration::from_secs(20));
+    let got = executor.get(&digest, &Get { deadline, ..Get::default() }).await;
+    world.open();
+    assert_eq!(got.unwrap().size, 32);
+    one.await.unwrap();
+    other.await.unwrap();
+}
+
+/// The number of inputs and the parameters are checked when a recipe is added.
+#[tokio::test]
+async fn a_recipe_is_checked_when_it_is_added() {
+    let executor = Executor::in_memory(Functions::builtin()).unwrap();
+    let data = leaf(&executor, "x").await;
+    let number = |value: i64| Value::Int(value);
+    for (wrong, expected) in [
+        (Recipe::new("grep/1.0.0".parse().unwrap(), vec![data]), "`pattern`"),
+        (Recipe::new("sha256/1.0.0".parse().unwrap(), vec![]), "it takes 1 input, the recipe has 0"),
+        (Recipe::new("take/1.0.0".parse().unwrap(), vec![data]).with("bytes", number(-1)), "`bytes`"),
+        (Recipe::new("sha256/1.0.0".parse().unwrap(), vec![data]).with("salt", "x"), "`salt`: unknown"),
+    ] {
+        for unknown in [UnknownFunction::Refuse, UnknownFunction::Accept] {
+            let error = executor.add(&wrong, unknown).await.unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let draft = Draft {
+            function: wrong.function.clone(),
+            inputs: wrong.inputs.iter().map(|input| DraftInput::Address(*input)).collect(),
+            params: wrong.params.clone(),
+        };
+        let error = executor.check_all(&[draft], UnknownFunction::Refuse).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }
 
 /// M2: five values that are damaged are five values that are computed again, not a value that is given up.

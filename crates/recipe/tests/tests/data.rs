@@ -5,6 +5,7 @@ use anabranch_testkit::Rng;
 use bytes::Bytes;
 
 use crate::kit::{given, golden, same_however_cut, shown, texts};
+use crate::world::{get, leaf, recipe};
 
 #[test]
 fn json() {
@@ -451,4 +452,19 @@ fn depth_is_bounded() {
         let got = shown(&given(&functions, id, &[vec![input.clone().into()]], &Params::new()));
         assert!(got.starts_with("! input 1: "), "{id} {input:.20}: {got:.200}");
     }
+}
+
+/// A usual document of several megabytes fits the memory of a call with the default settings.
+#[tokio::test]
+async fn toml_of_megabytes_is_read_by_an_executor() {
+    let executor = anabranch_recipe::Executor::in_memory(Functions::builtin()).unwrap();
+    let package = |at: u32| format!("[package.name-{at}]\nversion = \"1.0.{at}\"\nsource = \"registry\"\n\n");
+    let text: String = (0..33_000).map(package).collect();
+    assert!(text.len() > 1_900_000);
+    let data = leaf(&executor, text).await;
+    let json = recipe(&executor, "toml_to_json/2.0.0", &[data]).await;
+    let json = get(&executor, json).await.unwrap();
+    let json = leaf(&executor, json).await;
+    let toml = recipe(&executor, "json_to_toml", &[json]).await;
+    assert!(get(&executor, toml).await.unwrap().len() > 1_900_000);
 }

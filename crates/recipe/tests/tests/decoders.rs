@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use anabranch_recipe::decoders;
+use anabranch_content::Import;
+use anabranch_recipe::{Executor, Functions, decoders};
 use anabranch_testkit::Rng;
 use proptest::prelude::*;
 
@@ -42,6 +43,19 @@ fn kept_inputs_of_the_fuzzers_are_read_or_refused() {
                 decode(&bytes);
             }
         }
+    }
+}
+
+/// The kept archives are whole, so that a fuzzer starts from ones that are taken.
+#[tokio::test]
+async fn kept_archives_are_taken() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/archive");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let records = std::fs::read(file.unwrap().path()).unwrap();
+        let archive = [&b"anabranch archive 2\n"[..], &records].concat();
+        let executor = Executor::in_memory(Functions::builtin()).unwrap();
+        let imported = executor.import(std::io::Cursor::new(archive), Import::default()).await.unwrap();
+        assert!(imported.new > 0 && imported.names.len() == 1);
     }
 }
 

@@ -1,10 +1,12 @@
 //! Streaming functions in a row are fused, and nobody can tell by the bytes.
 
+use std::time::Duration;
+
 use anabranch_content::Store;
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Address, BeginCost, Call, Config, Executor, Fault, Function, FunctionId, Functions, Kernel, Open, Out,
-    Recipe, Signature, Source, UnknownFunction,
+    Address, BeginCost, Call, Config, Executor, Fault, Function, FunctionId, Functions, Get, Invalidate,
+    Kernel, Open, Out, Reach, Recipe, Signature, Source, UnknownFunction,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -51,6 +53,27 @@ async fn only_the_end_of_a_row_is_kept() {
     }
 }
 
+/// A function that returns its input is not fused: its value is stored already, under the same address.
+#[tokio::test]
+async fn a_value_that_is_passed_on_is_not_written_again() {
+    let executor = executor(1 << 20);
+    let data = leaf(&executor, patterned(1 << 20)).await;
+    let first = recipe(&executor, "identity", &[data]).await;
+    let second = recipe(&executor, "identity", &[first]).await;
+    let third = recipe(&executor, "bitwise_not", &[second]).await;
+    let fourth = recipe(&executor, "identity", &[third]).await;
+    let last = recipe(&executor, "hex_encode", &[fourth]).await;
+    // The call of the second recipe is the first recipe.
+    assert_eq!(source(&executor, last).await, Source::Computed(4));
+    for (address, output) in [(first, data), (second, data)] {
+        let memo = executor.store().recall(&address).await.unwrap();
+        assert_eq!(memo.map(|memo| (memo.output, memo.cost.cpu)), Some((output, Duration::ZERO)));
+    }
+    // Behind another function it is fused: its input is not stored.
+    assert!(!is_remembered(&executor, third).await);
+    assert!(!is_remembered(&executor, fourth).await);
+}
+
 /// What two recipes of the store read is kept, even if only one of them is asked for.
 #[tokio::test]
 async fn what_others_read_as_well_is_kept() {
@@ -61,6 +84,78 @@ async fn what_others_read_as_well_is_kept() {
     recipe(&executor, "md5", &[shared]).await;
     assert_eq!(source(&executor, one).await, Source::Computed(2));
     assert!(is_remembered(&executor, shared).await);
+}
+
+/// The lines of a city, sorted, with so many streaming functions after that. Returns the recipes after the first.
+async fn report(executor: &Executor, sales: &str, streaming: usize) -> Vec<Address> {
+    let sales = leaf(executor, sales.to_owned()).await;
+    let grep = Recipe::new(FunctionId::new("grep", "1.0.0"), vec![sales]).with("pattern", "Oslo");
+    let oslo = executor.add(&grep, UnknownFunction::Refuse).await.unwrap().address;
+    let mut all = vec![recipe(executor, "sort", &[oslo]).await];
+    for place in 0..streaming {
+        let prefix = recipe_of("line_prefix", &[all[place]]).with("prefix", format!("{place} "));
+        all.push(executor.add(&prefix, UnknownFunction::Refuse).await.unwrap().address);
+    }
+    all
+}
+
+const SALES: [&str; 2] = ["Oslo 1\nBergen 2\n", "Oslo 1\nBergen 3\n"];
+
+/// The number of recipes that ran and that did not have to.
+async fn counts(executor: &Executor, address: Address) -> (Source, u32) {
+    let got = executor.get(&address, &Get::default()).await.unwrap();
+    (got.source, got.cut_off)
+}
+
+#[tokio::test]
+async fn equal_values_cut_fused_functions_off() {
+    for streaming in 1..=5 {
+        let executor = executor(1);
+        let last = report(&executor, SALES[0], streaming).await[streaming];
+        assert_eq!(counts(&executor, last).await, (Source::Computed(2 + streaming as u32), 0));
+        let value = get(&executor, last).await.unwrap();
+        let last = report(&executor, SALES[1], streaming).await[streaming];
+        let only_grep = (Source::Computed(1), 1 + streaming as u32);
+        assert_eq!(counts(&executor, last).await, only_grep, "{streaming} streaming functions");
+        assert_eq!(get(&executor, last).await.unwrap(), value);
+        // A part of the fused functions that was computed alone is cut off, and the others read its value.
+        let parts = report(&executor, "Oslo 3\n", streaming).await;
+        get(&executor, parts[1]).await.unwrap();
+        let parts = report(&executor, "Oslo 3\nBergen 4\n", streaming).await;
+        let some = (Source::Computed(streaming as u32), 2);
+        assert_eq!(counts(&executor, parts[streaming]).await, some, "{streaming} streaming functions");
+    }
+}
+
+/// Fused functions are remembered by call, and that is forgotten with the value of each of them.
+#[tokio::test]
+async fn an_invalidated_recipe_of_a_fused_chain_is_computed() {
+    const STREAMING: usize = 4;
+    let dependents = Invalidate { reach: Reach::Dependents, ..Invalidate::default() };
+    for stage in 1..=STREAMING {
+        // Before it was computed, by the call of another recipe that read the same value.
+        let executor = executor(1);
+        let first = report(&executor, SALES[0], STREAMING).await;
+        get(&executor, first[STREAMING]).await.unwrap();
+        let second = report(&executor, SALES[1], STREAMING).await;
+        get(&executor, second[0]).await.unwrap();
+        executor.invalidate(&second[stage], &dependents).await.unwrap();
+        let all = (Source::Computed(STREAMING as u32), 0);
+        assert_eq!(counts(&executor, second[STREAMING]).await, all, "stage {stage}");
+        // After it was computed, and a part of the chain, too.
+        get(&executor, second[stage - 1]).await.unwrap();
+        executor.invalidate(&second[stage], &dependents).await.unwrap();
+        let rest = (Source::Computed((STREAMING + 1 - stage) as u32), 0);
+        assert_eq!(counts(&executor, second[STREAMING]).await, rest, "stage {stage}");
+        // Alone, before the value of the last one is needed.
+        let third = report(&executor, "Oslo 1\nBergen 4\n", STREAMING).await;
+        if stage < STREAMING {
+            get(&executor, third[stage]).await.unwrap();
+            executor.invalidate(&third[stage], &Invalidate::default()).await.unwrap();
+            let (source, _) = counts(&executor, third[STREAMING]).await;
+            assert!(matches!(source, Source::Computed(1..)), "stage {stage}: {source:?}");
+        }
+    }
 }
 
 /// Streams its input through, once the gate is open; counts its calls.

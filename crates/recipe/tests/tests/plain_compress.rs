@@ -1,11 +1,12 @@
 //! Compression, and back.
 
-use anabranch_recipe::{Address, Call, Functions, Holds, Out, Params};
+use anabranch_recipe::{Address, Call, Executor, Functions, Holds, Out, Params, UnknownFunction};
 use anabranch_testkit::Rng;
 use bytes::Bytes;
 use expect_test::expect;
 
 use crate::kit::{given, golden, one, shown, texts};
+use crate::world::{get, leaf, recipe, recipe_of};
 
 /// The parameter that says how hard to try, and its bounds.
 type Effort = (&'static str, u64, u64);
@@ -103,6 +104,34 @@ fn letter_cases_stay_the_same() {
     .assert_eq(&digests);
 }
 
+/// Each level and each window fits the largest grant of an executor with the default settings.
+#[tokio::test]
+async fn zstd_frames_of_all_windows_are_read_by_an_executor() {
+    let executor = Executor::in_memory(Functions::builtin()).unwrap();
+    let text = mixed(&mut Rng::new(3), 100_000);
+    let data = leaf(&executor, text.clone()).await;
+    for level in [1, 8, 9, 15, 19, 22] {
+        let pack = recipe_of("zstd_compress", &[data]).with("level", level);
+        let packed = executor.add(&pack, UnknownFunction::Refuse).await.unwrap().address;
+        let back = recipe(&executor, "zstd_decompress", &[packed]).await;
+        let back = get(&executor, back).await.unwrap_or_else(|error| panic!("level {level}: {error}"));
+        assert!(back == text, "level {level}");
+    }
+    for window in 10..=28_u8 {
+        // The header, then one raw block of 5 bytes.
+        let frame = [&[0x28, 0xb5, 0x2f, 0xfd, 0, (window - 10) << 3, 41, 0, 0], &b"hello"[..]].concat();
+        let frame = leaf(&executor, frame).await;
+        let back = recipe(&executor, "zstd_decompress", &[frame]).await;
+        match get(&executor, back).await {
+            Ok(back) => assert!(back == "hello" && window <= 27, "window {window}"),
+            Err(error) => {
+                assert_eq!(window, 28, "{error}");
+                assert!(error.to_string().contains("a window of more than 128 MiB"), "{error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn effort_is_bounded() {
     golden(&[
@@ -188,13 +217,13 @@ fn a_stream_is_whole_and_alone() {
             "lz4_decompress/1.0.0",
             &[b"abc"],
             &[],
-            "! input 1: is no size and LZ4 block: it has fewer than 4 bytes",
+            "! input 1: is not a size and an LZ4 block: it has fewer than 4 bytes",
         ),
         (
             "lz4_decompress/1.0.0",
             &[b"\x03\0\0\0\x20ab"],
             &[],
-            "! input 1: is no size and LZ4 block: it says 3 bytes and has 2",
+            "! input 1: is not a size and an LZ4 block: it says 3 bytes and has 2",
         ),
     ]);
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -88,8 +88,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct TokenFiles {
     local: Token,
     local_hash: blake3::Hash,
+    /// [`LOCAL`].
+    local_name: Arc<str>,
     others: PathBuf,
-    known: Mutex<KnownTokens>,
+    known: RwLock<KnownTokens>,
 }
 
 #[derive(Debug)]
@@ -117,7 +119,8 @@ impl TokenFiles {
         let known = KnownTokens::read(others)?;
         let local = local_token(local)?;
         let local_hash = local.hash();
-        Ok(TokenFiles { local, local_hash, others: others.to_owned(), known: Mutex::new(known) })
+        let (local_name, others, known) = (LOCAL.into(), others.to_owned(), RwLock::new(known));
+        Ok(TokenFiles { local, local_hash, local_name, others, known })
     }
 
     /// The local token.
@@ -130,7 +133,8 @@ impl TokenFiles {
         let hash = shown.hash();
         let mut found = None;
         if hash == self.local_hash {
-            found = Some(FoundToken { name: LOCAL.into(), scope: Scope::Admin, expires: None });
+            let name = Arc::clone(&self.local_name);
+            found = Some(FoundToken { name, scope: Scope::Admin, expires: None });
         }
         let records = self.records();
         for record in records.iter().flat_map(|records| records.iter()) {
@@ -144,11 +148,18 @@ impl TokenFiles {
 
     /// The other tokens, read again if their file has changed. `None` if it cannot be read, which is logged.
     fn records(&self) -> Option<Arc<[TokenRecord]>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let now = super::wall_clock();
         // A clock that was set back must not keep a revoked token alive.
-        let is_fresh = now.duration_since(known.looked).is_ok_and(|age| age < LOOK_EVERY);
-        if !is_fresh {
+        let is_fresh =
+            |known: &KnownTokens| now.duration_since(known.looked).is_ok_and(|age| age < LOOK_EVERY);
+        {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            if is_fresh(&known) {
+                return known.records.clone();
+            }
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if !is_fresh(&known) {
             known.looked = now;
             let read = match FileVersion::of(&self.others) {
                 Ok(version) if version == known.version && known.records.is_some() => {

@@ -85,7 +85,8 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    fn name(self) -> Arc<str> {
+    /// The name of a caller without a token.
+    pub(crate) fn name(self) -> Arc<str> {
         match self {
             Peer::Socket => "socket".into(),
             Peer::Network(ip) => ip.to_string().into(),

@@ -7,9 +7,13 @@ mod routes;
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
+
 use axum::http::Method;
 
 use crate::access::Scope;
+use crate::guard::is_grpc_path;
+use crate::load::Work;
 pub(crate) use openapi::answer as openapi;
 pub(crate) use routes::{GRPC, ROUTES};
 
@@ -21,6 +25,9 @@ pub(crate) const DATASETS_MOST: u64 = 200;
 pub(crate) const ROWS_MOST: u64 = 10_000;
 /// The most nodes of a graph in one response.
 pub(crate) const NODES_MOST: u64 = 10_000;
+
+/// The path of the route that runs a plan.
+pub(crate) const RUN_PLAN: &str = "/v1/plans/{name}/run";
 
 /// The credentials that a route needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +78,8 @@ pub(crate) enum ParamKind {
     Word(&'static [&'static str]),
     /// The id of a run or a dataset.
     Id,
+    /// The id of an event of all runs.
+    EventId,
 }
 
 /// A query parameter: its name, its values and its description.
@@ -120,15 +129,74 @@ impl Route {
     }
 }
 
-/// The index of a route in [`ROUTES`], by the method of a request and the path that the router matched.
-pub(crate) fn find(method: &Method, path: &str) -> Option<usize> {
-    let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
-    ROUTES.iter().position(|route| route.path == path && route.method == method)
+/// The row of the table that a request belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The index of a row in [`ROUTES`]; `None` if no row has this path.
+    Http(Option<usize>),
+    /// No row with this path has this method.
+    OtherMethod,
+    /// The index of a call among all calls of [`GRPC`]; `None` if there is no such call.
+    Grpc(Option<usize>),
 }
 
-/// True if a route of the table has this path, with any method.
-pub(crate) fn has_path(path: &str) -> bool {
-    ROUTES.iter().any(|route| route.path == path)
+/// The rows of each path of [`ROUTES`].
+static PATHS: LazyLock<matchit::Router<Vec<usize>>> = LazyLock::new(|| {
+    let mut paths = matchit::Router::new();
+    for (row, route) in ROUTES.iter().enumerate() {
+        let is_first = ROUTES.iter().position(|other| other.path == route.path) == Some(row);
+        let rows = || (0..ROUTES.len()).filter(|other| ROUTES[*other].path == route.path).collect();
+        if is_first {
+            paths.insert(route.path, rows()).expect("the patterns of the table are valid and differ");
+        }
+    }
+    paths
+});
+
+impl Place {
+    /// The place of a request.
+    pub(crate) fn of(method: &Method, path: &str) -> Place {
+        if is_grpc_path(path) {
+            return Place::Grpc(grpc_place(path));
+        }
+        let Ok(rows) = PATHS.at(path) else { return Place::Http(None) };
+        let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
+        match rows.value.iter().find(|row| ROUTES[**row].method == method) {
+            Some(row) => Place::Http(Some(*row)),
+            None => Place::OtherMethod,
+        }
+    }
+
+    pub(crate) fn is_grpc(self) -> bool {
+        matches!(self, Place::Grpc(_))
+    }
+
+    /// The index in the table.
+    pub(crate) fn index(self) -> Option<usize> {
+        match self {
+            Place::Http(index) | Place::Grpc(index) => index,
+            Place::OtherMethod => None,
+        }
+    }
+
+    /// The work of a request with this path.
+    pub(crate) fn work(self, path: &str) -> Work {
+        let is_plan = match self {
+            Place::Grpc(_) => {
+                matches!(grpc_parts(path), Some(("anabranch.plan.v1.Plans", "Run" | "RunMany")))
+            }
+            Place::Http(_) | Place::OtherMethod => self.route().is_some_and(|route| route.path == RUN_PLAN),
+        };
+        if is_plan { Work::Plan } else { Work::Other }
+    }
+
+    /// The row of an HTTP request.
+    pub(crate) fn route(self) -> Option<&'static Route> {
+        match self {
+            Place::Http(row) => row.map(|row| &ROUTES[row]),
+            Place::OtherMethod | Place::Grpc(_) => None,
+        }
+    }
 }
 
 /// Splits the path of a gRPC call, `/package.Service/Method`.

@@ -117,13 +117,14 @@ fn schema(kind: ParamKind) -> Value {
     match kind {
         ParamKind::Text => json!({ "type": "string" }),
         ParamKind::Count(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
-        ParamKind::AtLeast(least) => json!({ "type": "integer", "minimum": least }),
+        ParamKind::AtLeast(least) => json!({ "type": "integer", "minimum": least, "maximum": u64::MAX }),
         ParamKind::Time => {
             let pattern = "^[0-9]{1,4}(\\.[0-9]{1,3})?(us|ms|s|m|h)$";
             json!({ "type": "string", "pattern": pattern, "examples": ["150ms"] })
         }
         ParamKind::Flag => json!({ "type": "boolean" }),
         ParamKind::Word(words) => json!({ "type": "string", "enum": words }),
+        ParamKind::EventId => json!({ "type": "string", "pattern": "^([0-9a-f]{1,16}-)?[0-9]{1,15}$" }),
         ParamKind::Id => json!({ "type": "string", "pattern": "^[0-9a-f]{12}-[0-9a-f]{4}$" }),
     }
 }

@@ -1,7 +1,7 @@
 //! The rows of the table.
 
 use super::AnswerBody::JsonOrMedia;
-use super::ParamKind::{AtLeast, Count, Flag, Id, Text, Time, Word};
+use super::ParamKind::{AtLeast, Count, EventId, Flag, Id, Text, Time, Word};
 use super::RequestBody::{Bytes, Json};
 use super::{DATASETS_MOST, NODES_MOST, Needs, ROWS_MOST, RUNS_MOST, Route};
 use crate::access::Scope;
@@ -124,7 +124,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::new("GET", "/v1/runs/{id}/{file}", READ, "`timeline.html`, `timeline.svg` or `timeline.json`.")
         .media(TIMELINE),
     Route::new("GET", "/v1/events", READ, "The starts and ends of all runs (server-sent events).")
-        .query(&[("after", AtLeast(0), "the number of the event before the first")])
+        .query(&[("after", EventId, "the id of the event before the first")])
         .media(EVENTS),
     // Datasets.
     Route::new("POST", "/v1/datasets", RUN, "Submits a dataset; `Idempotency-Key`.")

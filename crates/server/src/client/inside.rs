@@ -38,8 +38,9 @@ impl Client {
     pub async fn drop_import(&self, id: &str) -> Result<Option<DroppedImport>, Error> {
         let request = proto::DropImportRequest { id: id.to_owned() };
         let reply = self.recipes.clone().drop_import(request).await?.into_inner();
-        let memos = reply.memos;
-        Ok(reply.dropped.map(|record| DroppedImport { record: wire::import_record(record), memos }))
+        let (memos, names) = (reply.memos, reply.names);
+        let dropped = |record| DroppedImport { record: wire::import_record(record), memos, names };
+        Ok(reply.dropped.map(dropped))
     }
 
     /// Up to `most` blobs after `after`, in order of address.

@@ -98,11 +98,17 @@ impl From<tonic::Status> for Error {
 /// The cause of a transport failure. Errors of the server itself and deadlines have no cause.
 fn first_cause(status: &tonic::Status) -> Option<String> {
     let mut first = std::error::Error::source(status)?;
-    while let Some(cause) = first.source() {
-        first = cause;
+    let mut is_unsent = false;
+    loop {
+        // The connection broke before the call was sent.
+        is_unsent |= first.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
+        match first.source() {
+            Some(cause) => first = cause,
+            None => break,
+        }
     }
     let is_late = matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded);
-    (!is_late).then(|| first.to_string())
+    (is_unsent || !is_late).then(|| first.to_string())
 }
 
 /// A malformed reply of the server. Malformed requests of this client become errors in `unwritable`.

@@ -1,6 +1,6 @@
 //! Builds the dataset of a job, and reports its progress.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch_dataset::output::LimitReport;
@@ -41,7 +41,12 @@ pub(super) async fn run(datasets: Datasets, job: Arc<Job>, place: BuildPlace) {
         Err(message) => Ending::Job(JobEnd::failed(run, message)),
     };
     match ending {
-        Ending::Job(end) => datasets.end(&job, end).await,
+        Ending::Job(end) => {
+            let (own, ended, noted) = (datasets.clone(), Arc::clone(&job), end.clone());
+            if datasets.off_workers(move || own.end(&ended, noted)).await.is_err() {
+                job.finish(end);
+            }
+        }
         Ending::Paused => job.pause(),
     }
     drop(guard);
@@ -73,12 +78,13 @@ async fn build(datasets: &Datasets, job: &Arc<Job>) -> Result<Ending, String> {
     let clock = Arc::clone(datasets.shared.engine.clock());
     let build = dataset.build(options).await.map_err(|error| told(&error, job))?;
     let pace = Pace::new(&build, clock.now()).with_labels(&loaded.config);
-    let live = Arc::new(LiveBuild { build, pace: Mutex::new(pace) });
+    let live = Arc::new(LiveBuild::new(build, pace));
     job.state().build = Some(Arc::clone(&live));
     let columns: Vec<String> = loaded.config.columns.iter().map(|column| column.name.clone()).collect();
     let spec = &job.spec;
     job.event("start", &start_event(&spec.name, spec.rows, spec.seed, spec.demo, &columns));
     let report = follow(datasets, job, &live).await;
+    live.count_in(&mut datasets.shared.finished(), job.spec.demo);
     tell_progress(job, &live, clock.now());
     let elapsed = live.pace().elapsed();
     keep_past(datasets, job, &live).await;

@@ -42,6 +42,7 @@ pub(super) fn accept(
         models,
         digest: submission.digest,
         idempotency_key: submission.idempotency_key,
+        client: submission.client,
         trace: submission.trace,
         submitted_ms: now_ms(),
         kinds: Vec::new(),

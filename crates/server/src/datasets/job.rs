@@ -1,7 +1,8 @@
 //! One job: its specification, its state, and its cancellation.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anabranch_dataset::Build;
 use anabranch_dataset_inspect::live::Pace;
@@ -10,6 +11,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::disk::OUTPUT;
+use super::metrics::BuildCounts;
 use super::past::History;
 use super::spec::{JobEnd, Spec};
 use crate::runs::{LiveRun, RunDetail, RunEnd, RunId, RunState};
@@ -22,6 +24,8 @@ pub(super) struct Job {
     /// Whether a build is running.
     building: watch::Sender<bool>,
     task: Mutex<Option<AbortOnDrop>>,
+    /// The last progress as JSON, once the job has ended and it was read from its folder.
+    pub(super) last_progress: OnceLock<Box<str>>,
 }
 
 pub(super) struct JobState {
@@ -41,9 +45,25 @@ pub(super) struct JobState {
 pub(super) struct LiveBuild {
     pub(super) build: Build,
     pub(super) pace: Mutex<Pace>,
+    /// Whether its counts are among those of the finished builds.
+    counted: AtomicBool,
 }
 
 impl LiveBuild {
+    pub(super) fn new(build: Build, pace: Pace) -> LiveBuild {
+        LiveBuild { build, pace: Mutex::new(pace), counted: AtomicBool::new(false) }
+    }
+
+    pub(super) fn is_counted(&self) -> bool {
+        self.counted.load(Ordering::Relaxed)
+    }
+
+    /// Moves the counts to those of the finished builds. The caller holds the lock of the latter.
+    pub(super) fn count_in(&self, finished: &mut BuildCounts, is_demo: bool) {
+        finished.add(&self.build, is_demo);
+        self.counted.store(true, Ordering::Relaxed);
+    }
+
     pub(super) fn pace(&self) -> MutexGuard<'_, Pace> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,6 +85,7 @@ impl Job {
             cancelled: watch::Sender::new(false),
             building: watch::Sender::new(false),
             task: Mutex::default(),
+            last_progress: OnceLock::new(),
         }
     }
 

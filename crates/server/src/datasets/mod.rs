@@ -14,24 +14,27 @@ mod view;
 mod cells;
 mod rows;
 mod metrics;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_engine::Engine;
-use anabranch_engine::options::Class;
 use anabranch_model::HttpClient;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tonic::Code;
 
 pub(crate) use cells::CellQuery;
 use job::Job;
+use metrics::BuildCounts;
 pub(crate) use rows::{Download, RowQuery};
 pub use settings::DatasetSettings;
 use spec::JobEnd;
 pub(crate) use spec::Submission;
 
+use crate::blocking::Blocking;
 use crate::failure::Failure;
 use crate::runs::{RunId, RunKind, Runs};
 
@@ -59,7 +62,10 @@ struct DatasetsShared {
     engine: Engine,
     client: HttpClient,
     runs: Runs,
+    blocking: Blocking,
     jobs: Mutex<Jobs>,
+    /// The counts of the builds that have ended since the server started.
+    finished: Mutex<BuildCounts>,
     /// Whether the server is shutting down.
     stopping: watch::Sender<bool>,
 }
@@ -71,6 +77,35 @@ struct Jobs {
     by_key: HashMap<String, KeyState>,
     queue: VecDeque<Arc<Job>>,
     building: usize,
+    /// The clients of submissions that are being checked. They count as jobs, so that concurrent ones stay within the
+    /// limits.
+    accepting: Vec<String>,
+}
+
+impl Jobs {
+    /// Refuses a job above the limits of all clients, or above half of them for its client.
+    fn check_room(&self, client: &str, settings: &DatasetSettings) -> Result<(), Failure> {
+        let kept = self.by_id.len() + self.accepting.len();
+        let open = self.queue.len() + self.building + self.accepting.len();
+        let own = || self.by_id.values().filter(|job| job.spec.client == client);
+        let own_new = self.accepting.iter().filter(|other| *other == client).count();
+        let own_kept = own().count() + own_new;
+        let own_open = own().filter(|job| job.state().end.is_none()).count() + own_new;
+        let (kept_most, open_most) = (settings.kept_most, settings.open_most);
+        let what = if kept >= kept_most || open >= open_most {
+            format!(
+                "the server has {kept} datasets, {open} of them not built, of at most {kept_most} and {open_most}"
+            )
+        } else if own_kept >= kept_most.div_ceil(2) || own_open >= open_most.div_ceil(2) {
+            format!(
+                "this client has {own_kept} datasets, {own_open} of them not built: half of what the server may have"
+            )
+        } else {
+            return Ok(());
+        };
+        let message = format!("{what}; wait, or remove some with DELETE /v1/datasets/ID");
+        Err(Failure::new(Code::ResourceExhausted, message))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -79,6 +114,9 @@ enum KeyState {
     /// Another request with the key is being checked.
     Pending,
 }
+
+/// The most concurrent reads and writes of files.
+const FILE_THREADS: usize = 8;
 
 /// The bytes that a body may have besides its configuration and its models.
 const BESIDE_CONFIG: usize = 64 << 10;
@@ -104,7 +142,9 @@ impl Datasets {
             engine: engine.clone(),
             client,
             runs: runs.clone(),
+            blocking: Blocking::new(FILE_THREADS),
             jobs: Mutex::default(),
+            finished: Mutex::default(),
             stopping: watch::Sender::new(false),
         };
         let shared = Arc::new(shared);
@@ -143,8 +183,8 @@ impl Datasets {
             let Some(job) = jobs.queue.pop_front() else { return };
             jobs.building += 1;
             drop(jobs);
-            let own = Datasets { shared: Arc::clone(&self.shared), _owner: None };
-            let task = build::run(own.clone(), Arc::clone(&job), BuildPlace { datasets: own });
+            let place = BuildPlace { datasets: self.ownerless() };
+            let task = build::run(self.ownerless(), Arc::clone(&job), place);
             job.hold(self.shared.engine.tasks().spawn(Box::pin(task)));
         }
     }
@@ -161,64 +201,61 @@ impl Datasets {
         }
     }
 
-    /// Checks a submission, makes its job durable and queues it.
+    /// Checks a submission, makes its job durable and queues it. If the client leaves while its submission is checked, the
+    /// job is accepted or refused all the same.
     pub(crate) async fn submit(&self, submission: Submission) -> Result<SubmittedJob, Failure> {
-        let settings = &self.shared.settings;
         if *self.shared.stopping.borrow() {
             return Err(Failure::new(Code::Unavailable, "the server shuts down"));
         }
-        let key = submission.idempotency_key.clone();
-        if let Some(job) = self.reserve(key.as_deref(), &submission)? {
-            return Ok(SubmittedJob { id: job.spec.id, run: job.state().run });
-        }
-        let reserved = ReservedKey { datasets: self, key: key.as_deref() };
-        let (count, open) = {
-            let jobs = self.shared.lock();
-            (jobs.by_id.len(), jobs.queue.len() + jobs.building)
+        let reserved = match self.reserve(&submission)? {
+            Reserved::Job(job) => return Ok(SubmittedJob { id: job.spec.id, run: job.state().run }),
+            Reserved::Place(reserved) => reserved,
         };
-        if count >= settings.jobs_most || open >= settings.queue_most {
-            let message = format!(
-                "the server has {count} datasets, {open} of them not built; wait, or remove some with \
-                 DELETE /v1/datasets/ID"
-            );
-            return Err(Failure::new(Code::ResourceExhausted, message));
-        }
-        let id = self.shared.runs.reserve();
-        let (settings, handle) = (settings.clone(), tokio::runtime::Handle::current());
-        let accepted = self.off_workers(move || {
+        let handle = tokio::runtime::Handle::current();
+        self.off_workers(move || {
             let _runtime = handle.enter();
-            check::accept(&settings, submission, id)
-        });
-        let (folder, spec) = accepted.await??;
-        let live = self.shared.runs.begin_as(id, RunKind::Dataset, &*spec.name);
-        let job = self.add(Job::new(spec, folder, id, Some(live), None));
-        drop(reserved);
-        self.start_next();
-        Ok(SubmittedJob { id: job.spec.id, run: id })
+            let datasets = &reserved.datasets;
+            let shared = &datasets.shared;
+            let id = shared.runs.reserve();
+            let (folder, spec) = check::accept(&shared.settings, submission, id)?;
+            let live = shared.runs.begin_as(id, RunKind::Dataset, &*spec.name);
+            datasets.add(Job::new(spec, folder, id, Some(live), None));
+            datasets.start_next();
+            Ok(SubmittedJob { id, run: id })
+        })
+        .await?
     }
 
-    /// The job of an earlier request with the key. Otherwise the key is reserved until the job exists.
-    fn reserve(&self, key: Option<&str>, submission: &Submission) -> Result<Option<Arc<Job>>, Failure> {
-        let Some(key) = key else { return Ok(None) };
+    /// The job of an earlier request with the same key. Otherwise a place for a new job, and its key.
+    fn reserve(&self, submission: &Submission) -> Result<Reserved, Failure> {
+        let settings = &self.shared.settings;
+        let key = submission.idempotency_key.clone();
         let mut jobs = self.shared.lock();
-        match jobs.by_key.get(key).copied() {
-            None => {
-                jobs.by_key.insert(key.to_owned(), KeyState::Pending);
-                Ok(None)
-            }
+        match key.as_ref().and_then(|key| jobs.by_key.get(key)).copied() {
+            None => {}
             Some(KeyState::Pending) => {
                 let message = "another request with this `Idempotency-Key` is being checked; try again";
-                Err(Failure::new(Code::Aborted, message))
+                return Err(Failure::new(Code::Aborted, message));
             }
             Some(KeyState::Job(id)) => {
                 let job = jobs.by_id.get(&id).cloned();
                 let same = job.filter(|job| job.spec.digest == submission.digest);
-                same.map(Some).ok_or_else(|| {
+                return same.map(Reserved::Job).ok_or_else(|| {
                     let message = "this `Idempotency-Key` was used for another dataset; use a new key";
                     Failure::new(Code::FailedPrecondition, message)
-                })
+                });
             }
         }
+        jobs.check_room(&submission.client, settings)?;
+        key.iter().for_each(|key| _ = jobs.by_key.insert(key.clone(), KeyState::Pending));
+        let client = submission.client.clone();
+        jobs.accepting.push(client.clone());
+        Ok(Reserved::Place(ReservedPlace { datasets: self.ownerless(), client, key }))
+    }
+
+    /// A handle that does not keep the builds running.
+    fn ownerless(&self) -> Datasets {
+        Datasets { shared: Arc::clone(&self.shared), _owner: None }
     }
 
     fn find(&self, id: RunId) -> Result<Arc<Job>, Failure> {
@@ -242,24 +279,37 @@ impl Datasets {
             let message = format!("the dataset {id} has ended: {}", end.state);
             return Err(Failure::new(Code::FailedPrecondition, message));
         }
-        // The cancellation is durable first, so that a server that is killed now does not build the job again.
-        let folder = job.folder.clone();
-        let noted = self.off_workers(move || disk::note_cancelled(&folder)).await?;
-        noted.map_err(|error| {
+        let datasets = self.ownerless();
+        let noted = self.off_workers(move || {
+            // The cancellation is durable first, so that a server that is killed now does not build the job again.
+            disk::note_cancelled(&job.folder)?;
+            job.cancel();
+            if datasets.leave_queue(id) {
+                let run = job.state().run;
+                datasets.end(&job, JobEnd::stopped(run, "it was cancelled before it began"));
+            }
+            Ok(())
+        });
+        noted.await?.map_err(|error: std::io::Error| {
             Failure::new(Code::Unavailable, format!("the job cannot be cancelled: {error}"))
-        })?;
-        job.cancel();
-        let was_queued = {
-            let mut jobs = self.shared.lock();
-            let before = jobs.queue.len();
-            jobs.queue.retain(|queued| queued.spec.id != id);
-            before > jobs.queue.len()
+        })
+    }
+
+    /// Takes a job out of the queue. False if it is not queued.
+    fn leave_queue(&self, id: RunId) -> bool {
+        let mut jobs = self.shared.lock();
+        let before = jobs.queue.len();
+        jobs.queue.retain(|queued| queued.spec.id != id);
+        before > jobs.queue.len()
+    }
+
+    /// Asks the job of a run to stop; `None` if the run is not the current one of a job.
+    pub(crate) async fn cancel_run(&self, run: RunId) -> Option<Result<(), Failure>> {
+        let job = {
+            let jobs = self.shared.lock();
+            jobs.by_id.values().find(|job| job.state().run == run).map(|job| job.spec.id)
         };
-        if was_queued {
-            let run = job.state().run;
-            self.end(&job, JobEnd::stopped(run, "it was cancelled before it began")).await;
-        }
-        Ok(())
+        Some(self.cancel(job?).await)
     }
 
     /// Removes a job that has ended, with its files.
@@ -269,14 +319,16 @@ impl Datasets {
             let message = format!("the dataset {id} is not built; POST /v1/datasets/{id}/cancel first");
             return Err(Failure::new(Code::FailedPrecondition, message));
         }
-        {
-            let mut jobs = self.shared.lock();
-            jobs.by_id.remove(&id);
-            job.spec.idempotency_key.iter().for_each(|key| _ = jobs.by_key.remove(key));
-        }
-        let folder = job.folder.clone();
-        let removed = self.off_workers(move || disk::remove(&folder)).await?;
-        removed.map_err(|error| {
+        let datasets = self.ownerless();
+        let removed = self.off_workers(move || {
+            {
+                let mut jobs = datasets.shared.lock();
+                jobs.by_id.remove(&id);
+                job.spec.idempotency_key.iter().for_each(|key| _ = jobs.by_key.remove(key));
+            }
+            disk::remove(&job.folder)
+        });
+        removed.await?.map_err(|error| {
             Failure::new(
                 Code::Unavailable,
                 format!("some files of the dataset could not be removed: {error}"),
@@ -284,33 +336,23 @@ impl Datasets {
         })
     }
 
-    /// Records the end of a job on disk and ends its run.
-    async fn end(&self, job: &Arc<Job>, end: JobEnd) {
-        let (folder, noted) = (job.folder.clone(), end.clone());
-        let written = self.off_workers(move || disk::note_end(&folder, &noted)).await;
-        if !matches!(written, Ok(Ok(()))) {
-            tracing::warn!(dataset = %job.spec.id, "the end of a dataset is not noted; it is built again at the next start");
+    /// Records the end of a job on disk and ends its run. Blocks.
+    fn end(&self, job: &Job, end: JobEnd) {
+        if let Err(error) = disk::note_end(&job.folder, &end) {
+            tracing::warn!(
+                dataset = %job.spec.id, %error,
+                "the end of a dataset is not noted; it is built again at the next start"
+            );
         }
         job.finish(end);
     }
 
-    /// Runs blocking work on a thread of the batch pool.
+    /// Runs blocking work on another thread.
     async fn off_workers<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let (sender, done) = oneshot::channel();
-        let work = move || {
-            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            // The receiver is gone if the client disconnected.
-            let _ = sender.send(done);
-        };
-        self.shared.engine.pool(Class::Batch).submit(Box::new(work));
-        match done.await {
-            Ok(Ok(done)) => Ok(done),
-            Ok(Err(_)) => Err(Failure::new(Code::Internal, "the server panicked on this request")),
-            Err(_) => Err(Failure::new(Code::Unavailable, "the server shuts down")),
-        }
+        self.shared.blocking.run(work).await
     }
 
     /// Asks all builds to save their work in flight and to stop. They continue at the next start.
@@ -329,6 +371,10 @@ impl Datasets {
 }
 
 impl DatasetsShared {
+    fn finished(&self) -> MutexGuard<'_, BuildCounts> {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -346,17 +392,28 @@ impl Drop for BuildPlace {
     }
 }
 
-/// An `Idempotency-Key` that has no job yet. It is free again if the request creates no job.
-struct ReservedKey<'a> {
-    datasets: &'a Datasets,
-    key: Option<&'a str>,
+/// The result of a reservation.
+enum Reserved {
+    Job(Arc<Job>),
+    Place(ReservedPlace),
 }
 
-impl Drop for ReservedKey<'_> {
+/// The place of a job that is being checked, and its `Idempotency-Key`. If no job is made of it, the key is free again.
+struct ReservedPlace {
+    datasets: Datasets,
+    client: String,
+    key: Option<String>,
+}
+
+impl Drop for ReservedPlace {
     fn drop(&mut self) {
-        let Some(key) = self.key else { return };
         let mut jobs = self.datasets.shared.lock();
-        if let Some(KeyState::Pending) = jobs.by_key.get(key) {
+        if let Some(at) = jobs.accepting.iter().position(|client| *client == self.client) {
+            jobs.accepting.swap_remove(at);
+        }
+        if let Some(key) = &self.key
+            && let Some(KeyState::Pending) = jobs.by_key.get(key)
+        {
             jobs.by_key.remove(key);
         }
     }

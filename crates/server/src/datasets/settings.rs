@@ -16,10 +16,10 @@ pub struct DatasetSettings {
     pub allow_custom: bool,
     /// The most concurrent builds. Further jobs wait in order of arrival. Default: 2.
     pub builds_most: usize,
-    /// The most jobs that are queued or being built. Default: 100.
-    pub queue_most: usize,
-    /// The most jobs that are kept. Default: 1,000.
-    pub jobs_most: usize,
+    /// The most jobs that are queued or being built, at most half of them of one client. Default: 100.
+    pub open_most: usize,
+    /// The most jobs that are kept, at most half of them of one client. Default: 1,000.
+    pub kept_most: usize,
     /// The most rows per job. Default: 10,000,000.
     pub rows_most: u64,
     /// The most bytes of a configuration. Default: 1 MiB.
@@ -37,8 +37,8 @@ impl DatasetSettings {
             files: Vec::new(),
             allow_custom: false,
             builds_most: 2,
-            queue_most: 100,
-            jobs_most: 1_000,
+            open_most: 100,
+            kept_most: 1_000,
             rows_most: 10_000_000,
             config_most: 1 << 20,
             disk_most: 64 << 30,

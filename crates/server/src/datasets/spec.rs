@@ -66,6 +66,8 @@ pub(crate) struct Submission {
     pub(super) budget: BudgetBody,
     pub(super) digest: String,
     pub(super) idempotency_key: Option<String>,
+    /// The name of the caller.
+    pub(super) client: String,
     /// The distributed trace that the job belongs to.
     pub(super) trace: Option<TraceHeaders>,
 }
@@ -104,8 +106,14 @@ impl Submission {
             budget,
             digest,
             idempotency_key: key,
+            client: String::new(),
             trace: None,
         })
+    }
+
+    /// The same submission of a client.
+    pub(crate) fn with_client(self, client: &str) -> Submission {
+        Submission { client: client.to_owned(), ..self }
     }
 
     /// The same submission as a part of a distributed trace.
@@ -148,6 +156,9 @@ pub(super) struct Spec {
     pub(super) models: Option<String>,
     pub(super) digest: String,
     pub(super) idempotency_key: Option<String>,
+    /// The name of the caller, as of its token. Earlier versions did not store it.
+    #[serde(default)]
+    pub(super) client: String,
     /// The headers of calls to model servers.
     #[serde(default)]
     pub(super) trace: Option<TraceHeaders>,

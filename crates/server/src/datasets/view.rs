@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_dataset::ColumnSnapshot;
+use anabranch_dataset::config::{Config, Setting};
 use anabranch_dataset::output::FolderStatus;
 use anabranch_dataset_inspect::live::{cost, rounded};
 use serde_json::{Map, Value, json};
@@ -34,14 +35,20 @@ impl Datasets {
             // The event number is read before the counters, so that a client that follows the later events misses none.
             let event = job.last_event();
             let mut shown = status(&job);
-            let text = std::fs::read_to_string(job.folder.join(&job.spec.config)).ok();
-            shown["config"] = text.into();
+            shown["config"] = config(&job).into();
             shown["event"] = event.into();
             shown["history"] = history(&job);
             shown
         })
         .await
     }
+}
+
+/// The text of the configuration, with `***` in place of keys and headers. Blocks.
+fn config(job: &Job) -> Option<String> {
+    let text = std::fs::read_to_string(job.folder.join(&job.spec.config)).ok()?;
+    let (config, _) = Config::parse(&job.spec.config, &text, &mut Setting::default()).ok()?;
+    Some(config.source.to_string())
 }
 
 /// The curves of the current build, or of the last one. Blocks.
@@ -62,7 +69,8 @@ fn status(job: &Job) -> Value {
     };
     let mut shown = match &build {
         Some(live) => live.pace().json(),
-        None => from_folder(job),
+        None if end.is_some() => last_progress(job),
+        None => from_folder(job).unwrap_or_else(|| no_progress(job)),
     };
     let state = match (&end, is_building) {
         (Some(end), _) => &*end.state,
@@ -85,15 +93,34 @@ fn status(job: &Job) -> Value {
     shown
 }
 
-/// The last recorded state of a build, in the format of a progress event.
-fn from_folder(job: &Job) -> Value {
-    let Ok(FolderStatus { build, .. }) = FolderStatus::read(&job.output()) else {
-        return json!({
-            "rows": job.spec.rows, "rows_done": 0, "rows_written": 0, "rows_dropped": 0, "columns": [], "errors": {},
-            "models": [], "usage": {}, "cost": null, "elapsed_seconds": 0.0, "left_seconds": null, "stage": null,
-            "accept": null, "row_groups_written": 0,
-        });
-    };
+/// The most bytes of the progress of an ended job that are kept in memory.
+const PROGRESS_MOST: usize = 8 << 10;
+
+/// The progress of a job that has ended. Lists are read often, and its folder does not change any more.
+fn last_progress(job: &Job) -> Value {
+    if let Some(text) = job.last_progress.get() {
+        return serde_json::from_str(text).expect("it was written as JSON");
+    }
+    let Some(shown) = from_folder(job) else { return no_progress(job) };
+    let text = shown.to_string();
+    if text.len() <= PROGRESS_MOST {
+        let _ = job.last_progress.set(text.into());
+    }
+    shown
+}
+
+/// The progress of a build that did not begin.
+fn no_progress(job: &Job) -> Value {
+    json!({
+        "rows": job.spec.rows, "rows_done": 0, "rows_written": 0, "rows_dropped": 0, "columns": [], "errors": {},
+        "models": [], "usage": {}, "cost": null, "elapsed_seconds": 0.0, "left_seconds": null, "stage": null,
+        "accept": null, "row_groups_written": 0,
+    })
+}
+
+/// The last recorded state of a build, in the format of a progress event; `None` if there is none that can be read.
+fn from_folder(job: &Job) -> Option<Value> {
+    let FolderStatus { build, .. } = FolderStatus::read(&job.output()).ok()?;
     let progress = &build.progress;
     let column = |column: &ColumnSnapshot| {
         let ColumnSnapshot { name, finished, failed, skipped, retried } = column;
@@ -104,7 +131,7 @@ fn from_folder(job: &Job) -> Value {
         shown.insert("cells_per_second".to_owned(), 0.0.into());
         Value::Object(shown)
     };
-    json!({
+    Some(json!({
         "rows": progress.rows, "rows_done": progress.rows_written + progress.rows_dropped,
         "rows_written": progress.rows_written, "rows_dropped": progress.rows_dropped,
         "row_groups_written": progress.groups_written,
@@ -112,5 +139,5 @@ fn from_folder(job: &Job) -> Value {
         "errors": progress.errors, "models": build.limits, "usage": build.models, "cost": cost(&build.models),
         "elapsed_seconds": rounded(build.elapsed_ms as f64 / 1e3), "left_seconds": null,
         "stage": build.stage, "accept": progress.accept,
-    })
+    }))
 }

@@ -533,6 +533,9 @@ pub struct ImportedName {
     /// The different address that the name has in this store, and keeps.
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub taken_by: ::core::option::Option<::prost::bytes::Bytes>,
+    /// Whether the name was not set, because it looks like the beginning of an address.
+    #[prost(bool, tag = "4")]
+    pub is_skipped: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ImportsRequest {}
@@ -574,6 +577,9 @@ pub struct DropImportReply {
     /// The number of memos that were removed.
     #[prost(uint64, tag = "2")]
     pub memos: u64,
+    /// The number of names that the import had set, and that were dropped.
+    #[prost(uint64, tag = "3")]
+    pub names: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRequest {

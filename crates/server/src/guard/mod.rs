@@ -10,10 +10,8 @@ mod hosts;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request};
 use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
-use axum::http::{Method, StatusCode, Version};
-use axum::middleware::Next;
+use axum::http::{Method, Request, StatusCode, Version};
 use axum::response::Response;
 use tonic::{Code, Status};
 
@@ -21,9 +19,12 @@ pub(crate) use hosts::Hosts;
 pub use hosts::{AllowedHost, NotAHost};
 
 use crate::access::{Caller, Denial, Peer, Scope};
-use crate::api::{self, Needs, RequestBody, Route};
-use crate::failure::refusal;
-use crate::load::{Slot, SlotRefusal};
+use crate::api::{self, Needs, Place, RequestBody};
+use crate::connections::Call;
+use crate::deadline;
+use crate::failure::{Failure, over_http, refusal};
+use crate::load::{Slot, SlotRefusal, Work};
+use crate::observe::Arrival;
 use crate::service::Shared;
 use hosts::HostPort;
 
@@ -53,6 +54,7 @@ impl Refusal {
                 StatusCode::UNAUTHORIZED => Code::Unauthenticated,
                 StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
                 StatusCode::TOO_MANY_REQUESTS => Code::ResourceExhausted,
+                StatusCode::GATEWAY_TIMEOUT => Code::DeadlineExceeded,
                 _ => Code::PermissionDenied,
             };
             return Status::new(code, self.message).into_http::<Body>();
@@ -92,29 +94,32 @@ pub(crate) struct GuardedAnswer {
     pub(crate) open: Option<Slot>,
 }
 
-/// Passes a request on, with its [`Caller`] as an extension, or responds with the reason for its refusal.
-pub(crate) async fn guard(
+/// Lets `handle` answer a request, or responds with the reason for its refusal.
+pub(crate) async fn guard<B, A: Future<Output = Response>>(
     shared: &Shared,
-    route: Option<&'static Route>,
-    mut request: Request,
-    next: Next,
+    place: Place,
+    peer: Peer,
+    request: Request<B>,
+    arrival: Arrival,
+    handle: impl FnOnce(Caller, Request<B>) -> A,
 ) -> GuardedAnswer {
     let is_grpc = is_grpc(&request);
-    let caller = match check(shared, route, &request) {
+    let caller = match check(shared, place, peer, &request) {
         Ok(caller) => caller,
         Err(refused) => return GuardedAnswer { answer: refused.answer(is_grpc), caller: None, open: None },
     };
     let name = Some(Arc::clone(&caller.name));
-    let is_free = route.is_some_and(|route| WITHOUT_SLOT.contains(&route.path));
+    Call::current().iter().for_each(|call| call.set_client(&caller.name));
+    let is_free = place.route().is_some_and(|route| WITHOUT_SLOT.contains(&route.path));
     let slots = match is_free {
         true => Ok((None, None)),
-        false => slots(shared, &caller).await,
+        false => {
+            let work = place.work(request.uri().path());
+            slots(shared, work, &caller, request.headers(), arrival).await
+        }
     };
     match slots {
-        Ok((_slot, open)) => {
-            request.extensions_mut().insert(caller);
-            GuardedAnswer { answer: next.run(request).await, caller: name, open }
-        }
+        Ok((_slot, open)) => GuardedAnswer { answer: handle(caller, request).await, caller: name, open },
         Err(shed) => {
             shared.metrics.shed(shed);
             GuardedAnswer { answer: Refusal::from(shed).answer(is_grpc), caller: name, open: None }
@@ -125,48 +130,47 @@ pub(crate) async fn guard(
 /// The routes that report the state of the server. They also work when the server is overloaded.
 const WITHOUT_SLOT: [&str; 4] = ["/healthz", "/readyz", "/metrics", "/openapi.json"];
 
-/// The slots of a request: for the work, and for the response.
-async fn slots(shared: &Shared, caller: &Caller) -> Result<(Option<Slot>, Option<Slot>), SlotRefusal> {
-    let open = shared.open_calls.enter(&caller.name).await?;
-    let slot = shared.slots.enter(&caller.name).await?;
+/// The slots of a request: for the work, and for the response. It does not wait for them longer than its client does.
+async fn slots(
+    shared: &Shared,
+    work: Work,
+    caller: &Caller,
+    headers: &HeaderMap,
+    arrival: Arrival,
+) -> Result<(Option<Slot>, Option<Slot>), SlotRefusal> {
+    // A malformed timeout is reported by the handler.
+    let deadline = || arrival.deadline(deadline::of_headers(headers).ok().flatten());
+    let open = shared.open_calls.enter(&caller.name, deadline).await?;
+    let slot = shared.slots.of(work).enter(&caller.name, deadline).await?;
     Ok((Some(slot), Some(open)))
 }
 
 impl From<SlotRefusal> for Refusal {
     fn from(shed: SlotRefusal) -> Refusal {
-        match shed {
-            SlotRefusal::Client => Refusal {
-                status: StatusCode::TOO_MANY_REQUESTS,
-                word: "resource_exhausted",
-                message: "this client has more requests under way than its share; try again later".to_owned(),
-            },
-            SlotRefusal::Server => Refusal {
-                status: StatusCode::SERVICE_UNAVAILABLE,
-                word: "unavailable",
-                message: "the server has more requests than it can work on; try again later".to_owned(),
-            },
-        }
+        let Failure { code, message } = shed.of_request();
+        let (status, word) = over_http(code);
+        let status = StatusCode::from_u16(status).expect("the table has statuses of three digits");
+        Refusal { status, word, message }
     }
 }
 
-fn check(shared: &Shared, route: Option<&'static Route>, request: &Request) -> Result<Caller, Refusal> {
+fn check<B>(shared: &Shared, place: Place, peer: Peer, request: &Request<B>) -> Result<Caller, Refusal> {
     let host = check_host(&shared.hosts, request)?;
     let own_port = if shared.tls.is_some() { 443 } else { 80 };
     let host = host.map(|host| host.or_port(own_port));
     if !opens_console(request) {
         check_site(&shared.hosts, host.as_ref(), request.headers())?;
     }
-    let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Unknown);
-    let matched = request.extensions().get::<MatchedPath>();
-    if route.is_none() && matched.is_some_and(|matched| api::has_path(matched.as_str())) {
+    if place == Place::OtherMethod {
         // The router answers that the route does not have this method.
         return Ok(Caller::nobody(peer));
     }
-    check_kind(request, route)?;
-    let needs = match route {
-        _ if is_grpc_path(request.uri().path()) => api::grpc_needs(request.uri().path()),
-        Some(route) => route.needs,
-        None => Needs::Token(Scope::Admin),
+    check_kind(request, place)?;
+    let needs = match place {
+        Place::Grpc(_) => api::grpc_needs(request.uri().path()),
+        Place::Http(_) | Place::OtherMethod => {
+            place.route().map_or(Needs::Token(Scope::Admin), |route| route.needs)
+        }
     };
     match (shared.access.caller(request.headers(), peer), needs) {
         (Ok(caller), Needs::Nothing) => Ok(caller),
@@ -180,12 +184,12 @@ fn check(shared: &Shared, route: Option<&'static Route>, request: &Request) -> R
     }
 }
 
-fn is_grpc(request: &Request) -> bool {
+fn is_grpc<B>(request: &Request<B>) -> bool {
     request.version() == Version::HTTP_2 && is_grpc_type(kind(request.headers()))
 }
 
 /// Checks that every host that a request names is ours, and returns the last one. An HTTP/1.0 request may name none.
-fn check_host(hosts: &Hosts, request: &Request) -> Result<Option<HostPort>, Refusal> {
+fn check_host<B>(hosts: &Hosts, request: &Request<B>) -> Result<Option<HostPort>, Refusal> {
     let authority = request.uri().authority().map(|authority| Some(authority.as_str()));
     let headers = request.headers().get_all(HOST).iter().map(|host| host.to_str().ok());
     let mut named = None;
@@ -210,9 +214,17 @@ fn check_host(hosts: &Hosts, request: &Request) -> Result<Option<HostPort>, Refu
     Ok(named)
 }
 
+/// Whether browsers should use only TLS for the host of a request. A loopback name belongs to all programs of the machine.
+pub(crate) fn is_for_tls<B>(shared: &Shared, peer: Peer, request: &Request<B>) -> bool {
+    let header = || request.headers().get(HOST)?.to_str().ok();
+    let host = || request.uri().authority().map(|authority| authority.as_str()).or_else(header);
+    let is_named = || host().and_then(HostPort::parse).is_some_and(|host| !host.is_loopback());
+    shared.tls.is_some() && peer != Peer::Socket && is_named()
+}
+
 /// Whether a user follows a link to the console. Other sites may have such links. They cannot read the page, and the
 /// page does nothing before its user acts.
-fn opens_console(request: &Request) -> bool {
+fn opens_console<B>(request: &Request<B>) -> bool {
     let has = |name: &str, value: &str| request.headers().get(name).is_some_and(|found| found == value);
     request.method() == Method::GET
         && request.uri().path() == "/"
@@ -276,12 +288,12 @@ fn is_grpc_type(kind: Option<&str>) -> bool {
 
 /// Checks that a body has the content type of its route. A page can send `text/plain`, a form, or no type to any
 /// server, but other types need a preflight request.
-fn check_kind(request: &Request, route: Option<&Route>) -> Result<(), Refusal> {
-    let (path, headers) = (request.uri().path(), request.headers());
+fn check_kind<B>(request: &Request<B>, place: Place) -> Result<(), Refusal> {
+    let headers = request.headers();
     let kind = kind(headers);
     let found = || kind.map_or_else(|| "none".to_owned(), anabranch_text::quote);
     let writes = [Method::POST, Method::PUT, Method::PATCH].contains(request.method());
-    if is_grpc_path(path) {
+    if place.is_grpc() {
         return match (request.version() == Version::HTTP_2, is_grpc_type(kind)) {
             (true, true) => Ok(()),
             (true, false) => Err(Refusal::media_type(format!(
@@ -298,7 +310,7 @@ fn check_kind(request: &Request, route: Option<&Route>) -> Result<(), Refusal> {
     if !writes {
         return Ok(());
     }
-    let takes = route.map_or(RequestBody::Json(""), |route| route.takes);
+    let takes = place.route().map_or(RequestBody::Json(""), |route| route.takes);
     let is_blob = takes == RequestBody::Bytes;
     let wanted = if is_blob { "application/octet-stream" } else { "application/json" };
     if takes == RequestBody::Empty && kind.is_none() {

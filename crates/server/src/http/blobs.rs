@@ -18,15 +18,15 @@ use axum::{Extension, Json};
 use serde_json::json;
 use tonic::Code;
 
-use crate::access::Caller;
 use crate::failure::{Failure, refusal};
+use crate::observe::CallInfo;
 use crate::pieces::upload;
 use crate::service::Shared;
 
 /// Stores the body, up to the size limit.
 pub(super) async fn put(
     State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
+    Extension(CallInfo { caller, .. }): Extension<CallInfo>,
     body: Body,
 ) -> Result<Response, Failure> {
     let put = shared.executor.put_stream(upload(&shared, &caller, body.into_data_stream())).await?;

@@ -15,7 +15,7 @@ use tonic::Code;
 use crate::api::DATASETS_MOST;
 use crate::datasets::{CellQuery, Datasets, Download, RowQuery, Submission};
 use crate::failure::Failure;
-use crate::observe::TraceContext;
+use crate::observe::{CallInfo, TraceContext};
 use crate::runs::RunId;
 use crate::service::Shared;
 
@@ -48,15 +48,16 @@ pub(super) async fn submit(
 ) -> Result<Response, Failure> {
     let datasets = datasets(&shared)?;
     let (parts, body) = http.into_parts();
-    let trace = parts.extensions.get::<TraceContext>().map(TraceContext::onward_headers);
+    let call = parts.extensions.get::<CallInfo>();
+    let client = call.map(|call| Arc::clone(&call.caller.name)).unwrap_or_default();
+    let trace = call.and_then(|call| call.trace.as_ref()).map(TraceContext::onward_headers);
     let key = parts.headers.get("idempotency-key").map(|key| key.to_str().map(str::to_owned));
     let key =
         key.transpose().map_err(|_| Failure::new(Code::InvalidArgument, "`Idempotency-Key` is not text"))?;
     let text = super::body(&shared, body).await?;
     datasets.check_body(text.len())?;
-    let submission =
-        super::off_workers(&shared, move || Submission::read(&text, key)).await??.with_trace(trace);
-    let job = datasets.submit(submission).await?;
+    let submission = shared.blocking.run(move || Submission::read(&text, key)).await??.with_trace(trace);
+    let job = datasets.submit(submission.with_client(&client)).await?;
     let location = [(LOCATION, format!("/v1/datasets/{}", job.id))];
     Ok((StatusCode::ACCEPTED, location, Json(json!({ "id": job.id, "run": job.run }))).into_response())
 }

@@ -4,7 +4,7 @@ mod blobs;
 mod datasets;
 mod graph;
 pub(crate) mod json;
-mod plans;
+pub(crate) mod plans;
 mod recipes;
 mod refs;
 mod runs;
@@ -13,16 +13,20 @@ mod sse;
 use std::sync::Arc;
 
 use anabranch_engine::options::Class;
-use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{BoxError, Router};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Body as _;
 use tokio::sync::oneshot;
 use tonic::Code;
 
+use crate::connections::Call;
 use crate::failure::{Failure, refusal};
 use crate::service::Shared;
 
@@ -81,18 +85,53 @@ async fn body(shared: &Shared, body: Body) -> Result<Bytes, Failure> {
 }
 
 /// The body of a call, if it has at most `most` bytes.
-async fn body_up_to(body: Body, most: usize) -> Result<Bytes, Failure> {
-    to_bytes(body, most).await.map_err(|error| {
-        match std::error::Error::source(&error)
-            .is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>())
-        {
-            true => Failure::new(
-                Code::OutOfRange,
-                format!("the body has more than {}", anabranch_text::size::format(most as u64)),
-            ),
-            false => Failure::from(error),
+async fn body_up_to<B>(body: B, most: usize) -> Result<Bytes, Failure>
+where
+    B: hyper::body::Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    let mut body = Limited::new(body, most);
+    // Most bodies arrive in one piece, which need not be copied.
+    let mut whole = Bytes::new();
+    let mut joined = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| body_failure(&*error, most))?;
+        match frame.into_data() {
+            Ok(data) if whole.is_empty() && joined.is_empty() => whole = data,
+            Ok(data) => {
+                joined.extend_from_slice(&std::mem::take(&mut whole));
+                joined.extend_from_slice(&data);
+            }
+            // Trailers.
+            Err(_) => {}
         }
-    })
+        if body.is_end_stream() {
+            break;
+        }
+    }
+    Ok(if joined.is_empty() { whole } else { joined.freeze() })
+}
+
+impl From<axum::Error> for Failure {
+    fn from(error: axum::Error) -> Failure {
+        body_failure(&error, usize::MAX)
+    }
+}
+
+/// The body has more than `most` bytes, the client disconnected, or the body failed a check.
+fn body_failure(error: &(dyn std::error::Error + 'static), most: usize) -> Failure {
+    if error.is::<LengthLimitError>() {
+        let most = anabranch_text::size::format(most as u64);
+        return Failure::new(Code::OutOfRange, format!("the body has more than {most}"));
+    }
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(status) = error.downcast_ref::<tonic::Status>() {
+            return Failure::new(status.code(), status.message());
+        }
+        cause = error.source();
+    }
+    Failure::new(Code::Cancelled, format!("the body ended early: {error}"))
 }
 
 /// The size up to which a body is parsed on the async worker. A larger body is parsed on a blocking thread.
@@ -113,26 +152,27 @@ async fn parsed<T: Send + 'static>(
         return parse(&text, memory_most);
     }
     let memory_most = memory_most.min(text.len().saturating_mul(GROWTH_MOST));
-    parsed_in(shared, memory_most, move || parse(&text, memory_most)).await?
+    charge(shared, memory_most).await?;
+    shared.blocking.run(move || parse(&text, memory_most)).await?
 }
 
-/// Parses on a blocking thread, once the budget has `memory` bytes for it.
-async fn parsed_in<T: Send + 'static>(
-    shared: &Shared,
-    memory: usize,
-    parse: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    let Some(_share) = shared.budget.clone().take(memory).await else {
-        return Err(Failure::new(
-            Code::Unavailable,
-            "other requests take all memory for bodies; try again later",
-        ));
-    };
-    off_workers(shared, parse).await
+/// Takes memory of the budget for parsed values, until the call is answered.
+async fn charge(shared: &Shared, memory: usize) -> Result<(), Failure> {
+    // A program that calls the router itself bounds its own calls.
+    let Some(call) = Call::current() else { return Ok(()) };
+    match shared.budget.clone().take(call.taker(), memory).await {
+        Some(share) => {
+            call.hold(share);
+            Ok(())
+        }
+        None => {
+            Err(Failure::new(Code::Unavailable, "other requests take all memory for bodies; try again later"))
+        }
+    }
 }
 
-/// Runs blocking work on a thread of the latency pool.
-pub(crate) async fn off_workers<T: Send + 'static>(
+/// Runs work of a plan request on a thread of the latency pool.
+async fn off_workers<T: Send + 'static>(
     shared: &Shared,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
@@ -164,20 +204,6 @@ fn wrong_query(rejection: &QueryRejection) -> Failure {
     Failure::new(Code::InvalidArgument, message)
 }
 
-/// The client disconnected, or the body failed a check.
-impl From<axum::Error> for Failure {
-    fn from(error: axum::Error) -> Failure {
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            if let Some(status) = error.downcast_ref::<tonic::Status>() {
-                return Failure::new(status.code(), status.message());
-            }
-            cause = error.source();
-        }
-        Failure::new(Code::Cancelled, format!("the body ended early: {error}"))
-    }
-}
-
 async fn not_allowed(uri: Uri) -> Response {
     let message = format!("{} has no such method", uri.path());
     refusal(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &message)
@@ -196,4 +222,32 @@ async fn status(State(shared): State<Arc<Shared>>) -> Response {
 
 async fn config(State(shared): State<Arc<Shared>>) -> Response {
     axum::Json(&shared.config).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_recipe::{Executor, Functions};
+
+    use super::*;
+    use crate::access::Peer;
+    use crate::connections::Activity;
+    use crate::{Service, Settings};
+
+    #[tokio::test]
+    async fn the_memory_of_parsed_values_is_held_until_the_answer() {
+        let service = Service::new(Executor::in_memory(Functions::builtin()).unwrap(), Settings::default());
+        let shared = &service.shared;
+        let activity =
+            Arc::new(Activity::new(Arc::clone(&shared.clock), Arc::clone(&shared.traffic), Peer::Socket));
+        let call = activity.begin();
+        let text = format!("{{\"function\":\"concat/1.0.0\"}}{}", " ".repeat(PARSED_AT_ONCE));
+        let parse = call.scope({
+            let shared = Arc::clone(shared);
+            async move { parsed(&shared, Body::from(text), json::read).await.map(drop) }
+        });
+        parse.await.unwrap();
+        assert!(shared.budget.taken() >= PARSED_AT_ONCE * GROWTH_MOST);
+        call.release();
+        assert_eq!(shared.budget.taken(), 0);
+    }
 }

@@ -4,26 +4,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_plan::{Registries, Request};
-use axum::body::{Body, Bytes};
-use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
+use axum::{BoxError, Extension, Json};
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 use tonic::Code;
 
+use crate::api::{Place, RUN_PLAN};
 use crate::deadline;
 use crate::failure::{Failure, refusal};
-use crate::observe::{RequestId, TraceContext, X_REQUEST_ID};
-use crate::plans::{ChangeKind, Form, PlanCall, PlanFailure, Plans};
+use crate::observe::{CallInfo, HEADERS, RequestId, X_REQUEST_ID};
+use crate::plans::{ChangeKind, Entry, Form, PlanCall, PlanFailure, Plans};
 use crate::service::Shared;
 
-const RUN_ID: &str = "x-run-id";
-const PLAN_VERSION: &str = "x-plan-version";
-const WARNINGS: &str = "x-request-warnings";
+const RUN_ID: HeaderName = HeaderName::from_static("x-run-id");
+const PLAN_VERSION: HeaderName = HeaderName::from_static("x-plan-version");
+const WARNINGS: HeaderName = HeaderName::from_static("x-request-warnings");
 
 /// The length limit of a request in bytes. The parser of requests has the same limit.
 const REQUEST_MOST: usize = 4 << 20;
@@ -52,33 +54,61 @@ impl Shared {
     }
 }
 
-/// Answers one request.
+/// The plan of a request that needs no router: its path is that of [`run`], without escapes, and there is such a plan.
+pub(crate) fn named_entry(shared: &Shared, place: Place, path: &str) -> Option<Arc<Entry>> {
+    place.route().filter(|route| route.path == RUN_PLAN)?;
+    let name = path.strip_prefix("/v1/plans/")?.strip_suffix("/run")?;
+    shared.plans.as_ref()?.entry(name).ok()
+}
+
+/// Answers one request that came through the router.
 pub(super) async fn run(
     State(shared): State<Arc<Shared>>,
-    Extension(id): Extension<RequestId>,
+    Extension(call): Extension<CallInfo>,
     name: Result<Path<String>, PathRejection>,
-    query: Result<Query<RunQuery>, QueryRejection>,
     http: axum::extract::Request,
 ) -> Response {
-    let mut id = id;
-    let answered = answer(&shared, &mut id, name, query, http).await;
+    let entry = super::path(name).and_then(|name| shared.plans()?.entry(&name));
+    match entry {
+        Ok(entry) => answer(&shared, &entry, call, http).await,
+        Err(failure) => failure.into_response(),
+    }
+}
+
+/// Answers one request for a plan.
+pub(crate) async fn answer<B>(
+    shared: &Shared,
+    entry: &Entry,
+    call: CallInfo,
+    http: axum::http::Request<B>,
+) -> Response
+where
+    B: hyper::body::Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    let mut id = call.id.clone();
+    let answered = try_answer(shared, entry, &mut id, call, http).await;
     let mut response = answered.unwrap_or_else(PlanFailure::into_response);
     response.headers_mut().insert(X_REQUEST_ID, id.header());
     response
 }
 
 /// The response to a request. `id` becomes the id in the body, unless the client sent one in a header.
-async fn answer(
+async fn try_answer<B>(
     shared: &Shared,
+    entry: &Entry,
     id: &mut RequestId,
-    name: Result<Path<String>, PathRejection>,
-    query: Result<Query<RunQuery>, QueryRejection>,
-    http: axum::extract::Request,
-) -> Result<Response, PlanFailure> {
+    call: CallInfo,
+    http: axum::http::Request<B>,
+) -> Result<Response, PlanFailure>
+where
+    B: hyper::body::Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    let plans = shared.plans()?;
     let (parts, body) = http.into_parts();
     let headers = &parts.headers;
-    let plans = shared.plans()?;
-    let entry = plans.entry(&super::path(name)?)?;
+    let query = Query::<RunQuery>::try_from_uri(&parts.uri);
     let query = query.map_err(|rejection| super::wrong_query(&rejection))?.0;
     let accept = headers.get(ACCEPT).map(|accept| accept.to_str().unwrap_or("not text"));
     let form = match Form::accepted(accept) {
@@ -88,23 +118,29 @@ async fn answer(
     };
     let within = within(&query, headers)?;
     let registries = match &entry.current {
-        Some(version) => Arc::clone(version.plan.engine().registries()),
+        Some(version) => {
+            // Under overload most requests are refused, so they should cost little: this one is not read.
+            version.plan.check_load(call.arrival.deadline(within)).map_err(|error| entry.refused(&error))?;
+            Arc::clone(version.plan.engine().registries())
+        }
         None => return Err(PlanFailure::not_loaded(&entry.name, entry.problem.as_deref())),
     };
     let text = super::body_up_to(body, REQUEST_MOST.min(shared.settings.body_most)).await?;
-    let mut request = parse(shared, text.clone(), &registries).await?;
+    let mut request = parse(shared, &text, &registries).await?;
     *id = id.name(&mut request);
     if request.plan.as_deref().is_some_and(|plan| plan != &*entry.name) {
         let plan = request.plan.as_deref().unwrap_or_default();
         request.warnings.push(format!("it asks for plan {}; this is another", anabranch_text::quote(plan)));
     }
     let warnings = std::mem::take(&mut request.warnings);
-    let context = parts.extensions.get::<TraceContext>().cloned();
-    let call = PlanCall { request, text, within, trace: query.trace, id: id.clone(), context };
-    let answered = plans.run(&entry, call, &shared.runs).await?;
+    let (arrival, context) = (call.arrival, call.trace);
+    let call =
+        PlanCall { request, text, within, until: None, arrival, trace: query.trace, id: id.clone(), context };
+    let answered = plans.run(entry, call, &shared.runs).await?;
     let body = form.write(&answered.answer, &registries.keys)?;
     let mut response = Response::new(Body::from(body));
     let head = response.headers_mut();
+    head.reserve(HEADERS);
     head.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
     insert(head, PLAN_VERSION, &answered.version.id);
     if let Some(run) = answered.kept {
@@ -117,7 +153,7 @@ async fn answer(
 }
 
 /// Adds a header, unless the text is not a valid header value.
-fn insert(headers: &mut HeaderMap, name: &'static str, text: &str) {
+fn insert(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::try_from(text) {
         headers.insert(name, value);
     }
@@ -131,11 +167,11 @@ fn within(query: &RunQuery, headers: &HeaderMap) -> Result<Option<Duration>, Fai
 }
 
 /// Parses a request. A large one is parsed on a blocking thread.
-async fn parse(shared: &Shared, text: Bytes, registries: &Arc<Registries>) -> Result<Request, PlanFailure> {
+async fn parse(shared: &Shared, text: &Bytes, registries: &Arc<Registries>) -> Result<Request, PlanFailure> {
     if text.len() <= super::PARSED_AT_ONCE {
-        return Ok(Request::parse(&text, registries)?);
+        return Ok(Request::parse(text, registries)?);
     }
-    let memory = memory_of(&text);
+    let memory = memory_of(text);
     let most = 2 * shared.settings.body_memory_most;
     if memory > most {
         let message = format!(
@@ -144,9 +180,13 @@ async fn parse(shared: &Shared, text: Bytes, registries: &Arc<Registries>) -> Re
         );
         return Err(Failure::new(Code::OutOfRange, message).into());
     }
-    let registries = Arc::clone(registries);
-    let parsed = super::parsed_in(shared, memory, move || Request::parse(&text, &registries)).await?;
-    Ok(parsed?)
+    let (text, registries) = (text.clone(), Arc::clone(registries));
+    let parsed = async {
+        super::charge(shared, memory).await?;
+        super::off_workers(shared, move || Request::parse(&text, &registries)).await
+    };
+    // In a box, so that the future of a small request stays small.
+    Ok(Box::pin(parsed).await??)
 }
 
 /// An upper bound of the memory that the parsed values of a JSON text take. An object has a tree node for its first

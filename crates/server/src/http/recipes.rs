@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use anabranch_recipe::{Draft, DraftInput, Get, UnknownFunction};
-use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use tonic::Code;
 
 use super::json::{self, Input, OneOrMany, WrittenRecipe};
 use crate::deadline;
 use crate::failure::Failure;
+use crate::observe::CallInfo;
 use crate::service::Shared;
 use crate::wire::Target;
 
@@ -48,8 +49,9 @@ pub(super) async fn add(
         OneOrMany::Many(list) => (list, false),
     };
     let mut drafts = Vec::with_capacity(list.len());
+    let mut looked_up = 0;
     for written in list {
-        drafts.push(draft(&shared, written).await?);
+        drafts.push(draft(&shared, written, &mut looked_up).await?);
     }
     shared.check_drafts(&drafts)?;
     let added = shared.executor.add_all(&drafts, unknown).await?;
@@ -60,12 +62,21 @@ pub(super) async fn add(
     Ok((status, Json(answer)).into_response())
 }
 
-async fn draft(shared: &Shared, written: WrittenRecipe) -> Result<Draft, Failure> {
+/// The number of names that are looked up between two yields to other requests: less than a millisecond.
+const LOOKUPS: usize = 256;
+
+async fn draft(shared: &Shared, written: WrittenRecipe, looked_up: &mut usize) -> Result<Draft, Failure> {
     let mut inputs = Vec::with_capacity(written.inputs.len());
     for input in written.inputs {
         inputs.push(match input {
             Input::Place(place) => DraftInput::Earlier(place),
-            Input::Target(target) => DraftInput::Address(shared.find(&target).await?),
+            Input::Target(target) => {
+                *looked_up += 1;
+                if looked_up.is_multiple_of(LOOKUPS) {
+                    tokio::task::yield_now().await;
+                }
+                DraftInput::Address(shared.find(&target).await?)
+            }
         });
     }
     Ok(Draft { function: written.function, inputs, params: written.params })
@@ -107,15 +118,13 @@ pub(super) struct ValueQuery {
 /// The value of a recipe, computed unless it is stored.
 pub(super) async fn value(
     State(shared): State<Arc<Shared>>,
+    Extension(call): Extension<CallInfo>,
     target: Result<Path<String>, PathRejection>,
     query: Result<Query<ValueQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let timeout = query.map_err(|rejection| super::wrong_query(&rejection))?.0.timeout;
-    let deadline = match deadline::of_request(timeout.as_deref(), &headers)? {
-        Some(within) => deadline::from_now(within, &shared.executor)?,
-        None => None,
-    };
+    let deadline = call.arrival.deadline(deadline::of_request(timeout.as_deref(), &headers)?);
     let name = super::path(target)?;
     let address = shared.find(&Target::from(&*name)).await?;
     let got = shared.value(&name, &address, &Get { deadline, ..Get::default() }).await?;

@@ -1,15 +1,16 @@
 //! Runs: list, show, follow and cancel.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use anabranch_engine::NodeId;
 use anabranch_engine::timeline::Timeline;
-use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -17,6 +18,7 @@ use tonic::Code;
 
 use super::sse::{self, SseEvent, SseParts};
 use crate::failure::Failure;
+use crate::observe::CallInfo;
 use crate::runs::{Run, RunDetail, RunEvent, RunFilter, RunId, RunSummary};
 use crate::service::Shared;
 
@@ -105,7 +107,15 @@ pub(super) async fn cancel(
         let message = format!("the run {id} has ended: {}", summary.state);
         return Err(Failure::new(Code::FailedPrecondition, message));
     }
-    shared.runs.cancel(id);
+    // The cancellation of a dataset is durable, and a queued one ends at once.
+    let dataset = match &shared.datasets {
+        Some(datasets) => datasets.cancel_run(id).await,
+        None => None,
+    };
+    match dataset {
+        Some(cancelled) => cancelled?,
+        None => _ = shared.runs.cancel(id),
+    }
     Ok((StatusCode::ACCEPTED, Json(json!({ "id": id }))).into_response())
 }
 
@@ -113,51 +123,59 @@ pub(super) async fn cancel(
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EventQuery {
-    after: Option<u64>,
+    after: Option<String>,
 }
 
-/// The number of the last event that the client has: `?after=`, or the header that browsers send when they reconnect.
-fn after(
+/// The id of the last event that the client has: `?after=`, or the header that browsers send when they reconnect.
+fn after<T: FromStr>(
     query: Result<Query<EventQuery>, QueryRejection>,
     headers: &HeaderMap,
-) -> Result<Option<u64>, Failure> {
+) -> Result<Option<T>, Failure> {
     let asked = query.map_err(|rejection| super::wrong_query(&rejection))?.0.after;
-    let Some(header) = headers.get("last-event-id") else { return Ok(asked) };
-    let number = header.to_str().ok().and_then(|text| text.trim().parse().ok());
-    let number = number.ok_or_else(|| {
-        Failure::new(Code::InvalidArgument, "`Last-Event-ID` is not the number of an event")
-    })?;
-    Ok(Some(number))
+    let header =
+        headers.get("last-event-id").map(|id| String::from_utf8_lossy(id.as_bytes()).trim().to_owned());
+    let Some(text) = header.or(asked) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        let shown = anabranch_text::quote(&text);
+        let message = format!("`Last-Event-ID` or `after`: {shown} is not the id of an event of this stream");
+        Failure::new(Code::InvalidArgument, message)
+    })
 }
 
 /// The events of one run. If they are no longer kept, the stream has only the end of the run.
 pub(super) async fn events(
     State(shared): State<Arc<Shared>>,
+    Extension(call): Extension<CallInfo>,
     run: Result<Path<String>, PathRejection>,
     query: Result<Query<EventQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let after = after(query, &headers)?;
     let id = id(&super::path(run)?)?;
+    let client = &call.caller.name;
     let Some(reader) = shared.runs.events(id, after) else {
         let run = shared.runs.get(id).await.ok_or_else(|| not_found(id))?;
-        let end = SseEvent::new(None, "end", &sse::json(&run.summary));
-        return sse::answer(&shared, stream::iter([end]));
+        let end = SseEvent::new("", "end", &sse::json(&run.summary));
+        return sse::answer(&shared, client, stream::iter([end]));
     };
     let write: fn(&RunEvent) -> SseParts<'_> =
         |event| SseParts { kind: event.kind, data: (&*event.data).into() };
-    sse::answer(&shared, sse::of_log(reader, write))
+    // A run that goes on after a restart has another id, so its events need no epoch.
+    sse::answer(&shared, client, sse::of_log(reader, |number| number.to_string(), write))
 }
 
 /// The starts and ends of all runs from now on.
 pub(super) async fn all_events(
     State(shared): State<Arc<Shared>>,
+    Extension(call): Extension<CallInfo>,
     query: Result<Query<EventQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let reader = shared.runs.feed(after(query, &headers)?);
     let write: fn(&RunSummary) -> SseParts<'_> = |run| SseParts { kind: "run", data: sse::json(run).into() };
-    sse::answer(&shared, sse::of_log(reader, write))
+    let runs = shared.runs.clone();
+    let id = move |number| runs.feed_id(number).to_string();
+    sse::answer(&shared, &call.caller.name, sse::of_log(reader, id, write))
 }
 
 /// The timeline of a run as a page, a picture or a trace.
@@ -180,7 +198,7 @@ pub(super) async fn timeline(
     let none = || Failure::new(Code::NotFound, format!("no timeline of the run {} is kept", summary.id));
     let detail = detail.ok_or_else(none)?;
     let title = format!("{} {}", summary.kind, summary.name);
-    let drawn = super::off_workers(&shared, move || {
+    let drawn = shared.blocking.run(move || {
         let timeline = detail.drawable()?;
         Some(timeline.map(|timeline| draw(&timeline, &title, &|node| detail.node_name(node))))
     });

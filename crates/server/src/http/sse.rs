@@ -12,10 +12,12 @@ use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use serde_json::json;
+use tokio::sync::watch;
 use tonic::Code;
 
 use crate::failure::Failure;
+use crate::load::{Slot, SlotRefusal};
 use crate::runs::{Item, Reader};
 use crate::service::Shared;
 
@@ -27,35 +29,34 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(super) struct SseEvent(String);
 
 impl SseEvent {
-    /// An event of a kind. `data` is JSON without line breaks.
-    pub(super) fn new(id: Option<u64>, kind: &str, data: &str) -> SseEvent {
-        let mut text = String::with_capacity(data.len() + 48);
-        if let Some(id) = id {
+    /// An event of a kind, without an id if `id` is empty. `data` is JSON without line breaks.
+    pub(super) fn new(id: &str, kind: &str, data: &str) -> SseEvent {
+        let mut text = String::with_capacity(data.len() + 64);
+        if !id.is_empty() {
             writeln!(text, "id: {id}").expect("a String takes it all");
         }
         write!(text, "event: {kind}\ndata: {data}\n\n").expect("a String takes it all");
         SseEvent(text)
     }
-
-    fn lost(count: u64, up_to: u64) -> SseEvent {
-        SseEvent::new(Some(up_to), "lost", &format!("{{\"lost\":{count}}}"))
-    }
 }
 
-/// The items of a log as events. `write` returns the kind and the data of each.
+/// The items of a log as events. `id` returns the id of the event with a number, `write` the kind and the data of each.
 pub(super) fn of_log<T: Clone + Send + 'static>(
     reader: Reader<T>,
+    id: impl Fn(u64) -> String + Send + Sync + 'static,
     write: fn(&T) -> SseParts<'_>,
 ) -> impl Stream<Item = SseEvent> + Send {
-    stream::unfold(reader, move |mut reader| async move {
+    stream::unfold((reader, id), move |(mut reader, id)| async move {
         let event = match reader.next().await? {
             Item::Event(number, event) => {
                 let SseParts { kind, data } = write(&event);
-                SseEvent::new(Some(number), kind, &data)
+                SseEvent::new(&id(number), kind, &data)
             }
-            Item::Lost { count, up_to } => SseEvent::lost(count, up_to),
+            Item::Lost { count, up_to } => {
+                SseEvent::new(&id(up_to), "lost", &json(&json!({ "lost": count })))
+            }
         };
-        Some((event, reader))
+        Some((event, (reader, id)))
     })
 }
 
@@ -74,19 +75,23 @@ struct SseStream {
     events: BoxStream<'static, SseEvent>,
     shared: Arc<Shared>,
     closing: watch::Receiver<bool>,
-    _place: OwnedSemaphorePermit,
+    _slot: Slot,
 }
 
 /// Answers with events until there are no more, the client disconnects, or the server shuts down.
 pub(super) fn answer(
     shared: &Arc<Shared>,
+    client: &Arc<str>,
     events: impl Stream<Item = SseEvent> + Send + 'static,
 ) -> Result<Response, Failure> {
-    let Some(place) = shared.runs.take_reader() else {
-        return Err(Failure::new(Code::Unavailable, "too many clients read events; try again later"));
-    };
+    let slot = shared.runs.take_reader(client).map_err(|refused| match refused {
+        SlotRefusal::Client => {
+            Failure::new(Code::ResourceExhausted, "this client reads more streams of events than its share")
+        }
+        _ => Failure::new(Code::Unavailable, "too many clients read events; try again later"),
+    })?;
     let closing = shared.closing.subscribe();
-    let following = SseStream { events: events.boxed(), shared: Arc::clone(shared), closing, _place: place };
+    let following = SseStream { events: events.boxed(), shared: Arc::clone(shared), closing, _slot: slot };
     let body = stream::unfold(following, async |mut following| {
         let clock = &following.shared.clock;
         let text = tokio::select! {

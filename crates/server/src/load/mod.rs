@@ -1,15 +1,18 @@
 //! Load: the limit of concurrent requests, the queue of waiting requests, and load shedding.
 //!
-//! A slot is held from the guard until the headers of the response. Free slots go to the waiting client that holds the
-//! fewest, and no client holds more than half of them, so that a client with many slow requests leaves room for the
-//! others.
+//! A slot is held from the guard until the headers of the response, or for one item of a stream. Free slots go to the
+//! waiting client that holds the fewest, and no client holds more than half of them, so that a client with many slow
+//! requests leaves room for the others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
 use tokio::sync::oneshot;
+use tonic::Code;
+
+use crate::failure::Failure;
 
 /// The reason why a request gets no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +21,63 @@ pub(crate) enum SlotRefusal {
     Client,
     /// The server has more requests than it can work on.
     Server,
+    /// The time of the request passed while it waited.
+    Deadline,
+}
+
+impl SlotRefusal {
+    /// The failure of a request, or of one item of a stream.
+    pub(crate) fn of_request(self) -> Failure {
+        let (code, message) = match self {
+            SlotRefusal::Client => (
+                Code::ResourceExhausted,
+                "this client has more requests under way than its share; try again later",
+            ),
+            SlotRefusal::Server => {
+                (Code::Unavailable, "the server has more requests than it can work on; try again later")
+            }
+            SlotRefusal::Deadline => {
+                (Code::DeadlineExceeded, "the time of the request passed while it waited for other requests")
+            }
+        };
+        Failure::new(code, message)
+    }
+}
+
+/// The work of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Runs of plans, which are short.
+    Plan,
+    /// Everything else. Some of it takes hours.
+    Other,
+}
+
+/// The slots of each kind of work, so that a client that waits for recipes keeps none of its plans waiting.
+pub(crate) struct WorkSlots {
+    plans: Arc<Slots>,
+    others: Arc<Slots>,
+}
+
+impl WorkSlots {
+    /// The same bounds for each kind.
+    pub(crate) fn new(bounds: SlotBounds, clock: &Arc<dyn Clock>) -> WorkSlots {
+        let [plans, others] = [(), ()].map(|()| Slots::new(bounds, Arc::clone(clock)));
+        WorkSlots { plans, others }
+    }
+
+    pub(crate) fn of(&self, work: Work) -> &Arc<Slots> {
+        match work {
+            Work::Plan => &self.plans,
+            Work::Other => &self.others,
+        }
+    }
+
+    /// The numbers of held slots and of waiting requests.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let [(plans, plans_waiting), (others, others_waiting)] = [self.plans.load(), self.others.load()];
+        (plans + others, plans_waiting + others_waiting)
+    }
 }
 
 /// The bounds of [`Slots`].
@@ -77,8 +137,13 @@ impl Slots {
         (state.held, state.waiting)
     }
 
-    /// Takes a slot now, or as soon as it is this client's turn.
-    pub(crate) async fn enter(self: &Arc<Self>, client: &Arc<str>) -> Result<Slot, SlotRefusal> {
+    /// Takes a slot now, or as soon as it is this client's turn. It waits no longer than until `deadline`, which it asks
+    /// for only if it must wait.
+    pub(crate) async fn enter(
+        self: &Arc<Self>,
+        client: &Arc<str>,
+        deadline: impl FnOnce() -> Option<Instant>,
+    ) -> Result<Slot, SlotRefusal> {
         let waiter = {
             let mut state = self.lock();
             if self.take(&mut state, client) {
@@ -90,13 +155,28 @@ impl Slots {
             }
             queued?
         };
-        let late = self.clock.sleep_until(self.clock.now() + self.bounds.wait);
+        let longest = self.clock.now() + self.bounds.wait;
+        let (until, refusal) = match deadline() {
+            Some(deadline) if deadline < longest => (deadline, SlotRefusal::Deadline),
+            _ => (longest, SlotRefusal::Server),
+        };
         tokio::select! {
             biased;
             // The sender is dropped if the queue needs the place for another client.
             slot = waiter => slot.map_err(|_| SlotRefusal::Client),
-            () = late => Err(SlotRefusal::Server),
+            () = self.clock.sleep_until(until) => Err(refusal),
         }
+    }
+
+    /// Takes a slot if one is free for this client.
+    pub(crate) fn try_enter(self: &Arc<Self>, client: &Arc<str>) -> Result<Slot, SlotRefusal> {
+        let mut state = self.lock();
+        if self.take(&mut state, client) {
+            return Ok(Slot { slots: Arc::clone(self), client: Arc::clone(client) });
+        }
+        let is_at_share = state.clients.get(client).is_some_and(|load| load.held >= self.client_most());
+        state.forget_idle(client);
+        Err(if is_at_share { SlotRefusal::Client } else { SlotRefusal::Server })
     }
 
     fn take(&self, state: &mut SlotState, client: &Arc<str>) -> bool {
@@ -222,17 +302,20 @@ mod tests {
     macro_rules! enter {
         ($slots:expr, $client:expr) => {{
             let (slots, client) = (Arc::clone(&$slots), name($client));
-            Box::pin(async move { slots.enter(&client).await })
+            Box::pin(async move { slots.enter(&client, || None).await })
         }};
     }
 
     #[tokio::test]
     async fn a_client_has_half_of_the_slots() {
         let slots = slots(4, 8);
-        let held = [slots.enter(&name("a")).await.unwrap(), slots.enter(&name("a")).await.unwrap()];
+        let held = [
+            slots.enter(&name("a"), || None).await.unwrap(),
+            slots.enter(&name("a"), || None).await.unwrap(),
+        ];
         let mut third = enter!(slots, "a");
         assert!((&mut third).now_or_never().is_none(), "half is held");
-        let other = slots.enter(&name("b")).await.unwrap();
+        let other = slots.enter(&name("b"), || None).await.unwrap();
         assert_eq!(slots.load(), (3, 1));
         drop(held);
         let third = third.await.unwrap();
@@ -244,7 +327,10 @@ mod tests {
     #[tokio::test]
     async fn a_free_slot_goes_to_the_client_with_the_fewest() {
         let slots = slots(2, 8);
-        let (a, b) = (slots.enter(&name("a")).await.unwrap(), slots.enter(&name("b")).await.unwrap());
+        let (a, b) = (
+            slots.enter(&name("a"), || None).await.unwrap(),
+            slots.enter(&name("b"), || None).await.unwrap(),
+        );
         let (mut more_b, mut c) = (enter!(slots, "b"), enter!(slots, "c"));
         assert!((&mut more_b).now_or_never().is_none() && (&mut c).now_or_never().is_none());
         drop(a);
@@ -258,14 +344,14 @@ mod tests {
     #[tokio::test]
     async fn a_full_queue_refuses_the_client_that_fills_it() {
         let slots = slots(1, 4);
-        let _held = slots.enter(&name("a")).await.unwrap();
+        let _held = slots.enter(&name("a"), || None).await.unwrap();
         let mut waiting = Vec::new();
         for client in ["a", "a", "b", "b"] {
             let mut waiter = enter!(slots, client);
             assert!((&mut waiter).now_or_never().is_none());
             waiting.push(waiter);
         }
-        assert_eq!(slots.enter(&name("a")).await.err(), Some(SlotRefusal::Client));
+        assert_eq!(slots.enter(&name("a"), || None).await.err(), Some(SlotRefusal::Client));
         let mut newcomer = enter!(slots, "c");
         assert!((&mut newcomer).now_or_never().is_none(), "it takes a place from those with two");
         let refused: Vec<_> = waiting.iter_mut().filter_map(|waiter| waiter.now_or_never()).collect();
@@ -273,13 +359,13 @@ mod tests {
         assert!(matches!(refused[0], Err(SlotRefusal::Client)));
         let mut second = enter!(slots, "d");
         assert!((&mut second).now_or_never().is_none());
-        assert_eq!(slots.enter(&name("e")).await.err(), Some(SlotRefusal::Server));
+        assert_eq!(slots.enter(&name("e"), || None).await.err(), Some(SlotRefusal::Server));
     }
 
     #[tokio::test]
     async fn requests_that_are_given_up_make_room() {
         let slots = slots(1, 2);
-        let held = slots.enter(&name("a")).await.unwrap();
+        let held = slots.enter(&name("a"), || None).await.unwrap();
         let mut gone = enter!(slots, "b");
         assert!((&mut gone).now_or_never().is_none());
         drop(gone);

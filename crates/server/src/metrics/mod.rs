@@ -48,9 +48,7 @@ impl Service {
             clock.sleep_until(clock.now() + COUNT_EVERY).await;
             let mut metrics = lock(&self.shared.engine_metrics);
             let metrics = metrics.get_or_insert_default();
-            while let Some(item) = listener.try_next() {
-                metrics.record(&item);
-            }
+            listener.take_all(|item| metrics.record(item));
         }
     }
 }

@@ -22,7 +22,7 @@ const BOUNDS: [u64; 14] = [
 pub(crate) struct RequestMetrics {
     /// One entry per HTTP route and gRPC call, and one for all other requests of each protocol.
     routes: Vec<RouteMetrics>,
-    shed: [AtomicU64; 2],
+    shed: [AtomicU64; 3],
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
 }
@@ -120,6 +120,7 @@ impl RequestMetrics {
             [
                 (vec![("by", "client")], shed(SlotRefusal::Client)),
                 (vec![("by", "server")], shed(SlotRefusal::Server)),
+                (vec![("by", "deadline")], shed(SlotRefusal::Deadline)),
             ],
         );
         let bytes = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed);

@@ -6,7 +6,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::Body as AnyBody;
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -22,7 +23,8 @@ pub(super) struct Observation {
     pub(super) id: RequestId,
     pub(super) trace: Option<TraceContext>,
     pub(super) method: Method,
-    pub(super) uri: Uri,
+    /// `None` for a request that names only a host.
+    pub(super) path: Option<PathAndQuery>,
     /// The index of its route in the metrics.
     pub(super) route: usize,
     pub(super) is_grpc: bool,
@@ -83,7 +85,11 @@ impl Observation {
             bytes: 0,
         });
         let ms = after.as_secs_f64() * 1e3;
-        let (id, method, path) = (self.id.as_str(), self.method.as_str(), mask(self.uri.path()));
+        let (id, method, path) = (
+            self.id.as_str(),
+            self.method.as_str(),
+            mask(self.path.as_ref().map_or("*", PathAndQuery::path)),
+        );
         let message = message.as_deref().unwrap_or("-");
         match self.is_fault(status) {
             true => {
@@ -111,15 +117,27 @@ fn grpc_code(headers: &HeaderMap) -> Option<u16> {
 }
 
 /// The body of a response.
-pub(super) struct ObservedBody {
+pub(crate) struct ObservedBody {
     inner: AnyBody,
-    observation: Observation,
+    /// `None` in tests.
+    observation: Option<Observation>,
     _open: Option<Slot>,
 }
 
 impl ObservedBody {
     pub(super) fn new(inner: AnyBody, observation: Observation, open: Option<Slot>) -> ObservedBody {
-        ObservedBody { inner, observation, _open: open }
+        ObservedBody { inner, observation: Some(observation), _open: open }
+    }
+
+    /// The body of another response, which is sent instead of this one.
+    pub(crate) fn replaced_by(mut self, answer: Response) -> Response<ObservedBody> {
+        self.observation.iter_mut().for_each(|observation| observation.answered(&answer));
+        answer.map(|inner| ObservedBody { inner, ..self })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn unobserved(inner: AnyBody) -> ObservedBody {
+        ObservedBody { inner, observation: None, _open: None }
     }
 }
 
@@ -132,7 +150,8 @@ impl Body for ObservedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = Pin::new(&mut self.inner).poll_frame(cx);
-        if let (Poll::Ready(Some(Ok(frame))), Some(answered)) = (&frame, &mut self.observation.answered) {
+        let answered = self.observation.as_mut().and_then(|observation| observation.answered.as_mut());
+        if let (Poll::Ready(Some(Ok(frame))), Some(answered)) = (&frame, answered) {
             answered.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
             if let Some(code) = frame.trailers_ref().and_then(grpc_code) {
                 answered.code = Some(code);

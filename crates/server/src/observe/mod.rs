@@ -6,19 +6,21 @@ mod mask;
 mod trace;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::http::Request;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use axum::middleware::Next;
 use axum::response::Response;
 
-use crate::api::{self, Needs};
-use crate::guard::{GuardedAnswer, guard, is_grpc_path};
+use crate::access::{Caller, Peer};
+use crate::api::{Needs, Place};
+use crate::guard::{GuardedAnswer, guard, is_for_tls};
 use crate::service::Shared;
-use body::{Observation, ObservedBody};
+use body::Observation;
+pub(crate) use body::ObservedBody;
 pub(crate) use mask::mask;
 use trace::TRACEPARENT;
 pub use trace::{RequestId, TraceContext};
@@ -30,53 +32,76 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 #[derive(Clone, Debug)]
 pub(crate) struct FailureMessage(pub(crate) Arc<str>);
 
-/// Answers a request that passes the guard, and observes it.
-pub(crate) async fn observe(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
+/// The facts about a request that its handler needs. It is an extension of requests that the router answers.
+#[derive(Clone, Debug)]
+pub(crate) struct CallInfo {
+    pub(crate) id: RequestId,
+    pub(crate) trace: Option<TraceContext>,
+    pub(crate) caller: Caller,
+    pub(crate) arrival: Arrival,
+}
+
+/// The time at which the head of a request arrived. The timeout of a client counts from then on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival(Instant);
+
+impl Arrival {
+    /// The deadline of a request with this timeout; `None` if it is too far in the future to represent.
+    pub(crate) fn deadline(self, within: Option<Duration>) -> Option<Instant> {
+        self.0.checked_add(within?)
+    }
+}
+
+/// Lets `handle` answer a request that passes the guard, and observes it.
+pub(crate) async fn observed<B, A: Future<Output = Response>>(
+    shared: &Arc<Shared>,
+    place: Place,
+    peer: Peer,
+    request: Request<B>,
+    handle: impl FnOnce(CallInfo, Request<B>) -> A,
+) -> Response<ObservedBody> {
     let began = shared.clock.now();
     let given = RequestId::of_header(request.headers().get(X_REQUEST_ID));
     let id = given.unwrap_or_else(|| shared.request_ids.next());
     let trace = shared.request_ids.trace(request.headers());
-    let path = request.uri().path();
-    let is_grpc = is_grpc_path(path);
-    let place = match (is_grpc, request.extensions().get::<MatchedPath>()) {
-        (true, _) => api::grpc_place(path),
-        (false, matched) => matched.and_then(|matched| api::find(request.method(), matched.as_str())),
-    };
-    let route = place.filter(|_| !is_grpc).map(|place| &api::ROUTES[place]);
     let mut observation = Observation {
-        shared: Arc::clone(&shared),
+        shared: Arc::clone(shared),
         id: id.clone(),
         trace: trace.clone(),
         method: request.method().clone(),
-        uri: request.uri().clone(),
-        route: shared.metrics.place(place, is_grpc),
-        is_grpc,
+        path: request.uri().path_and_query().cloned(),
+        route: shared.metrics.place(place.index(), place.is_grpc()),
+        is_grpc: place.is_grpc(),
         caller: None,
         message: None,
         began,
         answered: None,
     };
-    request.extensions_mut().insert(id.clone());
-    if let Some(trace) = &trace {
-        request.extensions_mut().insert(trace.clone());
-    }
     // The observation is dropped, and thereby counted, even if the client disconnects first.
-    let GuardedAnswer { mut answer, caller, open } = guard(&shared, route, request, next).await;
+    let call = |caller| CallInfo { id: id.clone(), trace: trace.clone(), caller, arrival: Arrival(began) };
+    let handle = |caller, request| handle(call(caller), request);
+    let (arrival, is_for_tls) = (Arrival(began), is_for_tls(shared, peer, &request));
+    let GuardedAnswer { mut answer, caller, open } =
+        guard(shared, place, peer, request, arrival, handle).await;
     observation.caller = caller;
     observation.message = answer.extensions_mut().remove::<FailureMessage>().map(|FailureMessage(text)| text);
-    let is_open = route.is_some_and(|route| route.needs == Needs::Nothing);
+    let is_open = place.route().is_some_and(|route| route.needs == Needs::Nothing);
     let is_private = shared.access.is_restricted() && !is_open;
     set_headers(answer.headers_mut(), is_private);
+    if is_for_tls {
+        answer.headers_mut().insert(STRICT_TRANSPORT_SECURITY, ONLY_TLS);
+    }
     // A handler sets the header to the id that it found in the body.
-    match RequestId::of_header(answer.headers().get(X_REQUEST_ID)) {
-        Some(id) => observation.id = id,
+    match answer.headers().get(X_REQUEST_ID) {
+        Some(header) if header == id.as_str() => {}
+        Some(header) => observation.id = RequestId::of_header(Some(header)).unwrap_or(id),
         None => drop(answer.headers_mut().insert(X_REQUEST_ID, id.header())),
     }
     if let Some(trace) = trace {
         answer.headers_mut().insert(TRACEPARENT, trace.header());
     }
     observation.answered(&answer);
-    answer.map(|body| axum::body::Body::new(ObservedBody::new(body, observation, open)))
+    answer.map(|body| ObservedBody::new(body, observation, open))
 }
 
 /// The policy of pages of the API (timelines, reports), which contain inline styles and scripts. They load nothing, and
@@ -87,8 +112,14 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
 );
 const OTHER_POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
 
-/// The approximate number of headers that are added to the handler's.
-const HEADERS: usize = 12;
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// For a year.
+const ONLY_TLS: HeaderValue = HeaderValue::from_static("max-age=31536000");
+
+/// The approximate number of headers of a response. A handler that reserves room for them spares the map a copy.
+pub(crate) const HEADERS: usize = 12;
 
 /// Adds the headers that the handler has not set.
 fn set_headers(headers: &mut HeaderMap, is_private: bool) {
@@ -99,17 +130,15 @@ fn set_headers(headers: &mut HeaderMap, is_private: bool) {
         (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-        (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+        (RESOURCE_POLICY, HeaderValue::from_static("same-origin")),
         (CONTENT_SECURITY_POLICY, policy),
     ] {
         headers.entry(name).or_insert(value);
     }
     if is_private {
-        let caching = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok()).unwrap_or("no-store");
         // A shared cache must not keep a response that needs a token.
-        let private = caching.replace("public", "private");
-        if let Ok(value) = HeaderValue::from_str(&private) {
-            headers.insert(CACHE_CONTROL, value);
-        }
+        let caching = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
+        let private = caching.map(|caching| HeaderValue::from_str(&caching.replace("public", "private")));
+        headers.insert(CACHE_CONTROL, private.and_then(Result::ok).unwrap_or(NO_STORE));
     }
 }

@@ -81,8 +81,13 @@ impl Default for RequestIds {
 
 impl RequestIds {
     pub(super) fn next(&self) -> RequestId {
-        let count = self.count();
-        let text = format!("{:012x}-{count:06x}", self.process >> 16).into();
+        let (process, count) = (self.process >> 16, self.count());
+        // Written by hand, because every request has one: 12 digits, a dash, and at least 6 digits.
+        let mut text = [b'-'; 29];
+        write_hex(&mut text[..12], process);
+        let digits = (16 - count.leading_zeros() as usize / 4).max(6);
+        write_hex(&mut text[13..13 + digits], count);
+        let text = str::from_utf8(&text[..13 + digits]).expect("hexadecimal digits").into();
         RequestId { text, is_of_header: false }
     }
 
@@ -95,6 +100,13 @@ impl RequestIds {
 
     fn count(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Writes the last digits of a number.
+fn write_hex(out: &mut [u8], number: u64) {
+    for (at, digit) in out.iter_mut().rev().enumerate() {
+        *digit = b"0123456789abcdef"[(number >> (4 * at)) as usize % 16];
     }
 }
 
@@ -127,8 +139,8 @@ impl TraceHeaders {
 }
 
 impl TraceContext {
-    /// Parses version 00: `00-TRACE-PARENT-FLAGS` in lower-case hex digits, neither id all zeros. `tracestate` is
-    /// ignored without it.
+    /// Parses `VERSION-TRACE-PARENT-FLAGS` in lower-case hex digits, neither id all zeros. Later versions than 00 may have
+    /// more parts, which are ignored; there is no version ff. `tracestate` is ignored without it.
     fn read(headers: &HeaderMap, span: impl FnOnce() -> u64) -> Option<TraceContext> {
         let text = headers.get(TRACEPARENT)?.to_str().ok()?;
         let mut parts = text.split('-');
@@ -136,11 +148,12 @@ impl TraceContext {
             text.len() == len && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
         let is_id = |text: &str, len: usize| is_hex(text, len) && text.bytes().any(|byte| byte != b'0');
-        let is_fine = parts.next() == Some("00")
+        let version = parts.next().filter(|version| is_hex(version, 2) && *version != "ff");
+        let is_fine = version.is_some()
             && parts.next().is_some_and(|trace| is_id(trace, 32))
             && parts.next().is_some_and(|parent| is_id(parent, 16))
             && parts.next().is_some_and(|flags| is_hex(flags, 2))
-            && parts.next().is_none();
+            && (version != Some("00") || parts.next().is_none());
         let states: Vec<&str> =
             headers.get_all(TRACESTATE).iter().filter_map(|state| state.to_str().ok()).collect();
         let state = (!states.is_empty()).then(|| states.join(",").into());
@@ -171,7 +184,7 @@ impl TraceContext {
     /// The headers of requests to other servers.
     pub(crate) fn onward_headers(&self) -> TraceHeaders {
         TraceHeaders {
-            traceparent: format!("00-{}-{}-{}", self.trace_id(), self.span_id(), &self.parent[53..]),
+            traceparent: format!("00-{}-{}-{}", self.trace_id(), self.span_id(), &self.parent[53..55]),
             tracestate: self.state.as_deref().map(str::to_owned),
         }
     }
@@ -221,8 +234,13 @@ mod tests {
         let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
         let fine = format!("00-{trace}-{parent}-01");
         assert_eq!(context(&fine, &[]).unwrap().trace_id(), trace);
+        for later in [format!("01-{trace}-{parent}-01"), format!("cc-{trace}-{parent}-01-more")] {
+            let onward = context(&later, &[]).unwrap().onward_headers();
+            assert_eq!(onward.traceparent, format!("00-{trace}-00000000000000ab-01"), "{later}");
+        }
         for wrong in [
-            format!("01-{trace}-{parent}-01"),
+            format!("ff-{trace}-{parent}-01"),
+            format!("cc-{trace}-{parent}-01more"),
             format!("00-{}-{parent}-01", "0".repeat(32)),
             format!("00-{trace}-{}-01", "0".repeat(16)),
             format!("00-{}-{parent}-01", trace.to_uppercase()),

@@ -19,7 +19,7 @@ const FAILURES_PER_SECOND: u32 = 10;
 const SAMPLES_PER_SECOND: u32 = 1;
 
 /// The most bytes of a request that are kept with its run.
-const REQUEST_MOST: usize = 64 << 10;
+pub(super) const REQUEST_MOST: usize = 64 << 10;
 
 /// The rates of runs whose details were kept without a request for them.
 #[derive(Default)]
@@ -60,13 +60,18 @@ impl Plans {
         is_kept.then_some(id)
     }
 
+    /// Whether the details of a run include its request.
+    pub(super) fn keeps_request(&self, is_asked: bool) -> bool {
+        is_asked || self.0.keep_requests
+    }
+
     fn detail(&self, ended: &EndedCall<'_>) -> RunDetail {
         let (ledger, error) = match ended.answer {
             Ok(answer) => (&answer.ledger[..], None),
             Err(error) => (ended.failed_ledger, Some(error.to_string())),
         };
         let entry = |entry| shown_entry(entry, ended.version);
-        let keeps_request = (ended.is_asked || self.0.keep_requests) && ended.text.len() <= REQUEST_MOST;
+        let keeps_request = self.keeps_request(ended.is_asked) && ended.text.len() <= REQUEST_MOST;
         let request = keeps_request.then(|| serde_json::from_slice::<Value>(ended.text).ok()).flatten();
         RunDetail {
             deadline_ms: ended.within.map(millis),

@@ -1,7 +1,7 @@
 //! Plans over gRPC.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
@@ -13,9 +13,11 @@ use super::loader::ChangeKind;
 use super::messages;
 use super::run::PlanCall;
 use super::table::Entry;
+use crate::access::Caller;
 use crate::deadline;
 use crate::failure::Answer;
-use crate::observe::{RequestId, TraceContext};
+use crate::load::Work;
+use crate::observe::{Arrival, CallInfo, RequestId, TraceContext};
 use crate::proto::plans as proto;
 use crate::proto::plans::plans_server::Plans;
 use crate::service::Shared;
@@ -48,14 +50,14 @@ impl Plans for OfPlans {
     type RunManyStream = BoxStream<'static, Result<proto::RunManyResponse, Status>>;
 
     async fn run_many(&self, request: Request<Streaming<proto::RunRequest>>) -> Answer<Self::RunManyStream> {
-        // The transport enforces the deadline of the whole stream. Each request has the deadline of its plan.
+        let until = deadline::of_call(&request)?;
         let origin = Origin::of(&request);
-        let origin = Origin { id: origin.id.of_part(), ..origin };
+        let origin = Origin { id: origin.id.of_part(), until, ..origin };
         let state = (Arc::clone(&self.0), origin, request.into_inner(), 0_u64);
         let answers = stream::try_unfold(state, |(shared, origin, mut requests, place)| async move {
             let Some(message) = requests.message().await? else { return Ok(None) };
             let mut id = origin.id.clone();
-            let result = match run(&shared, &message, None, &origin, &mut id).await {
+            let result = match run_one(&shared, &message, &origin, &mut id).await {
                 Ok(response) => proto::run_many_response::Result::Response(response),
                 Err(failure) => proto::run_many_response::Result::Error(proto::RunError {
                     code: failure.code.into(),
@@ -95,13 +97,29 @@ impl Plans for OfPlans {
 struct Origin {
     id: RequestId,
     context: Option<TraceContext>,
+    arrival: Arrival,
+    caller: Caller,
+    /// The deadline of a stream.
+    until: Option<Instant>,
 }
 
 impl Origin {
     fn of<T>(request: &Request<T>) -> Origin {
-        let id = request.extensions().get::<RequestId>().cloned().expect("every request is observed");
-        Origin { id, context: request.extensions().get::<TraceContext>().cloned() }
+        let call = request.extensions().get::<CallInfo>().expect("every request is observed");
+        let CallInfo { id, trace, caller, arrival } = call.clone();
+        Origin { id, context: trace, arrival, caller, until: None }
     }
+}
+
+/// Answers one request of a stream, in a slot of its own.
+async fn run_one(
+    shared: &Shared,
+    message: &proto::RunRequest,
+    origin: &Origin,
+    id: &mut RequestId,
+) -> Result<proto::RunResponse, PlanFailure> {
+    let _slot = shared.slot(Work::Plan, &origin.caller.name, origin.until).await?;
+    run(shared, message, None, origin, id).await
 }
 
 /// Answers a request. Sets `id` to its id.
@@ -126,9 +144,10 @@ async fn run(
     })?;
     let mut request = messages::request(message, &registries)?;
     *id = origin.id.name(&mut request);
-    let context = origin.context.clone();
-    let call =
-        PlanCall { request, text: Bytes::new(), within, trace: message.trace, id: id.clone(), context };
+    let (arrival, until, context) = (origin.arrival, origin.until, origin.context.clone());
+    let text = if plans.keeps_request(message.trace) { messages::text(message) } else { Bytes::new() };
+    let (trace, id) = (message.trace, id.clone());
+    let call = PlanCall { request, text, within, until, arrival, trace, id, context };
     let answered = plans.run(&entry, call, &shared.runs).await?;
     Ok(messages::response(&answered, form, &registries.keys))
 }

@@ -16,6 +16,7 @@ pub(crate) struct Histogram {
 }
 
 /// A snapshot of a histogram.
+#[derive(Clone, Default)]
 pub(crate) struct Durations {
     counts: Vec<u64>,
     pub(crate) count: u64,
@@ -46,6 +47,15 @@ impl Histogram {
 }
 
 impl Durations {
+    /// The durations that were added after an earlier snapshot of the same histogram.
+    pub(crate) fn since(&self, earlier: &Durations) -> Durations {
+        let before = earlier.counts.iter().copied().chain(std::iter::repeat(0));
+        let counts: Vec<u64> =
+            self.counts.iter().zip(before).map(|(now, before)| now.saturating_sub(before)).collect();
+        let sum = self.sum.saturating_sub(earlier.sum);
+        Durations { count: counts.iter().sum(), counts, sum }
+    }
+
     /// The duration that this share of all durations does not exceed, in milliseconds; `None` if there are none.
     pub(crate) fn percentile_ms(&self, share: f64) -> Option<f64> {
         if self.count == 0 {

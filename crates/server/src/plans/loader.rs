@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::canary::{self, Verdict};
 use super::settings::PlanSettings;
-use super::table::{Canary, Entry, Table};
+use super::table::{Canary, Entry, RolledBack, Table};
 use super::version::Version;
 
 /// A requested change, and the channel for its result.
@@ -80,6 +80,20 @@ pub(crate) struct FirstLoad {
     pub(crate) captures: Option<CaptureSettings>,
 }
 
+/// Loads plans side by side, on one thread per core: each plan in TypeScript takes a process of its own.
+fn load_all(compiler: &Compiler, engine: &Engine, names: &[&String]) -> Vec<(String, LoadedPlan)> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = names.len().div_ceil(cores).max(1);
+    let load = |name: &&String| ((*name).clone(), compiler.load(engine, name));
+    std::thread::scope(|threads| {
+        let parts =
+            names.chunks(share).map(|part| threads.spawn(move || part.iter().map(load).collect::<Vec<_>>()));
+        // All threads are started before the first is waited for.
+        let parts: Vec<_> = parts.collect();
+        parts.into_iter().flat_map(|part| part.join().expect("a load does not panic")).collect()
+    })
+}
+
 impl Loader {
     /// Loads a project for the first time. Plans that fail to load are listed with their problems.
     pub(crate) fn start(settings: PlanSettings, runs: engine::Engine) -> Result<FirstLoad, Problems> {
@@ -90,8 +104,8 @@ impl Loader {
         let LoadedProject { engine, files, captures } = load_project(&settings.project, &runs)?;
         let names = names(&engine)?;
         let mut first = Table { engine, plans: BTreeMap::new(), problem: None };
-        for name in names {
-            let loaded = compiler.load(&first.engine, &name);
+        let loaded = load_all(&compiler, &first.engine, &names.iter().collect::<Vec<_>>());
+        for (name, loaded) in loaded {
             let entry = Entry::new(&name).with(loaded, Takeover::AtOnce);
             first.plans.insert(name, Arc::new(entry));
         }
@@ -168,7 +182,16 @@ impl Loader {
         }
         let loaded = self.compiler.load(&table.engine, name);
         match &loaded.plan {
-            Ok(_) => Ok(self.apply_some(&table, vec![(name.to_owned(), loaded)])),
+            Ok(_) => {
+                let mut table = (*table).clone();
+                // The request names the plan, so a version that was rolled back is tried again.
+                table
+                    .plans
+                    .get_mut(name)
+                    .into_iter()
+                    .for_each(|entry| Arc::make_mut(entry).rolled_back = None);
+                Ok(self.apply_some(&table, vec![(name.to_owned(), loaded)]))
+            }
             Err(problems) => {
                 let problems = problems.clone();
                 self.note_problems(&table, vec![(name.to_owned(), loaded)]);
@@ -188,10 +211,10 @@ impl Loader {
             for name in names(&table.engine)? {
                 let plan = self.compiler.load(&table.engine, &name);
                 let entry = old.plans.get(&name).map_or_else(|| Entry::new(&name), |entry| (**entry).clone());
-                if let (Some(_), Err(bad)) = (&entry.current, &plan.plan) {
-                    problems.errors.extend(bad.errors.clone());
+                match entry.renewed(plan, &table.engine, self.takeover()) {
+                    Ok(entry) => drop(table.plans.insert(name, Arc::new(entry))),
+                    Err(bad) => problems.errors.extend(bad.errors),
                 }
-                table.plans.insert(name, Arc::new(entry.with(plan, Takeover::AtOnce)));
             }
             if problems.is_fine() { Ok(table) } else { Err(problems) }
         });
@@ -239,8 +262,7 @@ impl Loader {
         if due.is_empty() && !is_gone {
             return;
         }
-        let loaded: Vec<_> =
-            due.into_iter().map(|name| (name.clone(), self.compiler.load(&table.engine, name))).collect();
+        let loaded = load_all(&self.compiler, &table.engine, &due);
         for (name, loaded) in &loaded {
             if let Err(problems) = &loaded.plan {
                 warn!(plan = %name, %problems, "a plan changed, but is wrong; its last good version is served");
@@ -249,6 +271,14 @@ impl Loader {
         let mut table = (*table).clone();
         table.plans.retain(|name, _| names.contains(name));
         self.apply_some(&table, loaded);
+    }
+
+    /// The way in which changed files of plans are served.
+    fn takeover(&self) -> Takeover {
+        match &self.settings.canary {
+            Some(canary) => Takeover::Canary(canary.share),
+            None => Takeover::AtOnce,
+        }
     }
 
     /// Replaces the plans of the table by the loaded ones.
@@ -265,11 +295,7 @@ impl Loader {
             loaded.printed.iter().for_each(|line| info!(plan = %name, "{line}"));
             let entry = table.plans.get(&name).map_or_else(|| Entry::new(&name), |entry| (**entry).clone());
             let before = owned(entry.versions());
-            let takeover = match &self.settings.canary {
-                Some(canary) => Takeover::Canary(canary.share),
-                None => Takeover::AtOnce,
-            };
-            let entry = entry.with(loaded, takeover);
+            let entry = entry.with(loaded, self.takeover());
             if owned(entry.versions()) != before {
                 let (version, canary) = entry.versions();
                 info!(plan = %name, version, canary, "loaded");
@@ -308,7 +334,13 @@ impl Loader {
             }
             Verdict::RollBack(why) => {
                 warn!(plan = %name, version, why, "the new version was rolled back");
-                entry.problem = Some(format!("version {version} was rolled back: {why}"));
+                let problem = format!(
+                    "version {version} was rolled back: {why}; change its file, or put the served version back; \
+                     POST /v1/plans/{name}/reload tries it again"
+                );
+                let source = canary.version.source.clone();
+                entry.rolled_back = Some(RolledBack { source, problem: problem.clone() });
+                entry.problem = Some(problem);
             }
         }
         table.plans.insert(name.to_owned(), Arc::new(entry));
@@ -344,23 +376,57 @@ impl Entry {
                 return self;
             }
         };
-        self.problem = None;
-        let version = Arc::new(Version::new(plan, self.current.as_deref()));
-        let on_trial = self.canary.as_ref().is_some_and(|canary| canary.version.id == version.id);
-        match (takeover, &self.current) {
-            (Takeover::Canary(_), Some(current)) if current.id == version.id => self.canary = None,
-            (Takeover::Canary(_), Some(_)) if on_trial => {}
+        let tried = self.canary.iter().map(|canary| &canary.version);
+        let version = Arc::new(Version::new(plan, self.current.iter().chain(tried)));
+        let other = self.current.clone().filter(|current| current.source != version.source);
+        if let (Some(_), Some(rolled_back)) = (&other, &self.rolled_back)
+            && rolled_back.source == version.source
+        {
+            self.problem = Some(rolled_back.problem.clone());
+            return self;
+        }
+        (self.problem, self.rolled_back) = (None, None);
+        let on_trial = self.canary.take().filter(|canary| canary.version.id == version.id);
+        match (takeover, other) {
             (Takeover::Canary(share), Some(current)) => {
-                let began = version.plan.engine().runs().clock().now();
-                let current_before = current.stats.totals();
-                self.canary = Some(Arc::new(Canary { version, share, began, current_before }));
+                self.canary = Some(Arc::new(match on_trial {
+                    Some(canary) => Canary { version, ..(*canary).clone() },
+                    None => Canary::begin(version, share, &current),
+                }));
             }
-            (Takeover::AtOnce, _) | (_, None) => {
-                self.current = Some(version);
-                self.canary = None;
-            }
+            (Takeover::AtOnce, _) | (_, None) => self.current = Some(version),
         }
         self
+    }
+
+    /// The entry on a renewed engine. The version in its file is served at once, unless it is on trial or was rolled
+    /// back: then the served version is compiled from its kept files.
+    fn renewed(mut self, loaded: LoadedPlan, engine: &Engine, takeover: Takeover) -> Result<Entry, Problems> {
+        let advice = match (&self.canary, &self.rolled_back) {
+            (Some(_), _) => "is on trial: promote it first",
+            (None, Some(_)) => "was rolled back: change its file first",
+            (None, None) => "",
+        };
+        match (&self.current, &loaded.plan) {
+            (Some(_), Err(problems)) => Err(problems.clone()),
+            (Some(current), Ok(_)) if !advice.is_empty() => {
+                let wrong = |error| {
+                    let what = format!("the served version cannot be kept, and the one in its file {advice}");
+                    Problem::new(format!("plan `{}`", self.name), format!("{what}: {error}"))
+                };
+                self.current = Some(Arc::new(current.on(engine).map_err(wrong)?));
+                Ok(self.with(loaded, takeover))
+            }
+            _ => Ok(self.with(loaded, Takeover::AtOnce)),
+        }
+    }
+}
+
+impl Canary {
+    /// The trial of a version beside the current one.
+    fn begin(version: Arc<Version>, share: f64, current: &Version) -> Canary {
+        let began = version.plan.engine().runs().clock().now();
+        Canary { version, share, began, current_before: current.stats.period() }
     }
 }
 

@@ -7,9 +7,13 @@ use anabranch_plan::registry::{KeyKind, Keys};
 use anabranch_plan::{Answer, Kind, LedgerEntry, List, Registries, Request, Scalar};
 use anabranch_rows::{Batch, Cell, Column, Key, Rows};
 use anabranch_text::{Problems, quote};
+use bytes::Bytes;
+use prost::Message as _;
+use serde_json::{Map, Value, json};
 use tonic::Code;
 
 use super::PlanFailure;
+use super::detail::REQUEST_MOST;
 use super::run::PlanAnswer;
 use crate::failure::Failure;
 use crate::proto::plans as proto;
@@ -56,6 +60,68 @@ pub(super) fn request(message: &proto::RunRequest, registries: &Registries) -> R
         request.set_candidates(candidates(rows, &registries.keys)?, registries)?;
     }
     Ok(request)
+}
+
+/// The request of a message as JSON, as it would be sent over HTTP. It is empty if it is too large to be kept.
+pub(super) fn text(message: &proto::RunRequest) -> Bytes {
+    if message.encoded_len() > REQUEST_MOST {
+        return Bytes::new();
+    }
+    let mut shown = Map::new();
+    match &message.user {
+        Some(proto::run_request::User::UserId(id)) => drop(shown.insert("user_id".to_owned(), json!(id))),
+        Some(proto::run_request::User::UserName(name)) => {
+            shown.insert("user_id".to_owned(), json!(name));
+        }
+        None => {}
+    }
+    if !message.request_id.is_empty() {
+        shown.insert("request_id".to_owned(), json!(message.request_id));
+    }
+    if !message.params.is_empty() {
+        let params: Map<String, Value> =
+            message.params.iter().map(|(name, value)| (name.clone(), shown_value(value))).collect();
+        shown.insert("param_overrides".to_owned(), params.into());
+    }
+    if let Some(rows) = &message.candidates {
+        let row = |(row, id): (usize, &i64)| {
+            let mut fields = Map::new();
+            fields.insert("id".to_owned(), json!(id));
+            let cells =
+                rows.columns.iter().filter_map(|column| Some((&column.name, shown_cell(column, row)?)));
+            fields.extend(cells.map(|(name, value)| (name.clone(), value)));
+            if rows.columns.is_empty() { json!(id) } else { fields.into() }
+        };
+        shown.insert("candidates".to_owned(), rows.ids.iter().enumerate().map(row).collect());
+    }
+    Value::from(shown).to_string().into()
+}
+
+fn shown_value(value: &proto::Value) -> Value {
+    use proto::value::Kind as WireKind;
+    match &value.kind {
+        Some(WireKind::Int(value)) => json!(value),
+        Some(WireKind::Float(value)) => json!(value),
+        Some(WireKind::Bool(value)) => json!(value),
+        Some(WireKind::Text(value)) => json!(value),
+        Some(WireKind::Ints(list)) => json!(list.values),
+        Some(WireKind::Texts(list)) => json!(list.values),
+        Some(WireKind::Null(_)) | None => Value::Null,
+    }
+}
+
+/// A cell of a column; `None` if it is null.
+fn shown_cell(column: &proto::Column, row: usize) -> Option<Value> {
+    use proto::column::Values;
+    if !column.present.get(row).copied().unwrap_or(true) {
+        return None;
+    }
+    match column.values.as_ref()? {
+        Values::Ints(ints) => ints.values.get(row).map(|value| json!(value)),
+        Values::Floats(floats) => floats.values.get(row).map(|value| json!(value)),
+        Values::Bools(bools) => bools.values.get(row).map(|value| json!(value)),
+        Values::Texts(texts) => texts.values.get(row).map(|value| json!(value)),
+    }
 }
 
 fn candidates(rows: &proto::Rows, keys: &Keys) -> Result<Rows, PlanFailure> {

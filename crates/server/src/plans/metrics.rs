@@ -59,19 +59,19 @@ fn requests(table: &Table, out: &mut String) {
     }
     head(out, "latency_seconds", "The time from a parsed request to its answer.", "histogram");
     for entry in plans() {
-        histogram(out, entry, &entry.counts.latency.read());
+        histogram(out, "latency_seconds", &[("plan", &entry.name)], &entry.counts.latency.read());
     }
 }
 
-fn histogram(out: &mut String, entry: &Entry, durations: &Durations) {
+fn histogram(out: &mut String, name: &str, labels: &[(&str, &str)], durations: &Durations) {
+    let bucket = format!("{name}_bucket");
     for power in POWERS {
         let edge = ((1_u64 << power) as f64 / 1e6).to_string();
-        let below = durations.below_power(power);
-        line(out, "latency_seconds_bucket", &[("plan", &entry.name), ("le", &edge)], below);
+        line(out, &bucket, &[labels, &[("le", &edge)]].concat(), durations.below_power(power));
     }
-    line(out, "latency_seconds_bucket", &[("plan", &entry.name), ("le", "+Inf")], durations.count);
-    line(out, "latency_seconds_sum", &[("plan", &entry.name)], durations.sum.as_secs_f64());
-    line(out, "latency_seconds_count", &[("plan", &entry.name)], durations.count);
+    line(out, &bucket, &[labels, &[("le", "+Inf")]].concat(), durations.count);
+    line(out, &format!("{name}_sum"), labels, durations.sum.as_secs_f64());
+    line(out, &format!("{name}_count"), labels, durations.count);
 }
 
 fn versions(table: &Table, out: &mut String) {
@@ -108,23 +108,18 @@ fn versions(table: &Table, out: &mut String) {
     line(out, "project_problem", &[], u8::from(table.problem.is_some()));
 }
 
-/// The times of nodes, from the traced requests.
+/// The times of nodes, from the traced requests. A node that ran in none of them has no lines.
 fn nodes(table: &Table, out: &mut String) {
-    head(out, "node_seconds", "The time of nodes, of one request per 100 ms and plan.", "summary");
+    let help =
+        "The time of nodes, sampled: of one request per 100 ms and plan, and of requests with ?trace=true.";
+    head(out, "node_seconds", help, "histogram");
     for entry in table.plans.values() {
         let Some(version) = &entry.current else { continue };
         for (stage, stats) in version.explanation().stages.iter().zip(&version.stats.nodes) {
             let durations = stats.latency.read();
-            let labels = [("plan", &*entry.name), ("node", stage.name.as_str())];
-            for (quantile, share) in [("0.5", 0.5), ("0.99", 0.99)] {
-                if let Some(ms) = durations.percentile_ms(share) {
-                    let labels = [labels[0], labels[1], ("quantile", quantile)];
-                    line(out, "node_seconds", &labels, ms / 1e3);
-                }
-            }
             if durations.count > 0 {
-                line(out, "node_seconds_sum", &labels, durations.sum.as_secs_f64());
-                line(out, "node_seconds_count", &labels, durations.count);
+                let labels = [("plan", &*entry.name), ("node", stage.name.as_str())];
+                histogram(out, "node_seconds", &labels, &durations);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_plan::inspect::{Inspection, InspectionOutcome};
 use anabranch_plan::{Answer, Error, LedgerEntry, Request, RunOptions};
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::table::{Counts, Entry};
 use super::version::Version;
 use super::{PlanFailure, Plans};
-use crate::observe::{RequestId, TraceContext};
+use crate::observe::{Arrival, RequestId, TraceContext};
 use crate::runs::{RunId, Runs};
 
 /// A request for a plan.
@@ -20,8 +20,11 @@ pub(crate) struct PlanCall {
     pub(crate) request: Request,
     /// The text of the request, if its run may keep it.
     pub(crate) text: Bytes,
-    /// The time limit of the response. The default is the plan's.
+    /// The time limit of the response, from its arrival on. The default is the plan's, from the end of its body on.
     pub(crate) within: Option<Duration>,
+    /// The deadline of the stream that it is an item of. The plan's own still counts.
+    pub(crate) until: Option<Instant>,
+    pub(crate) arrival: Arrival,
     /// Whether the caller wants the run kept with its timeline.
     pub(crate) trace: bool,
     /// The id of the request in its record.
@@ -68,8 +71,10 @@ impl Plans {
         let in_flight = entry.counts.begin();
         let clock = version.plan.engine().runs().clock();
         let began = clock.now();
-        let PlanCall { request, text, within, trace: is_asked, id, context } = call;
-        let deadline = within.and_then(|within| began.checked_add(within));
+        let PlanCall { request, text, within, until, arrival, trace: is_asked, id, context } = call;
+        let own = || version.plan.compiled().deadline.and_then(|own| began.checked_add(own));
+        let until = until.filter(|until| own().is_none_or(|own| *until < own));
+        let deadline = arrival.deadline(within).into_iter().chain(until).min();
         let trace = context.and_then(|context| context.onward());
         let options = RunOptions { deadline, trace, ..RunOptions::default() };
         let (inspected, trace) = self.run_version(version, request, &options, is_asked).await;
@@ -107,11 +112,12 @@ impl Plans {
         // Captures come first: at a low request rate, a trace is due for every request.
         let chosen = self.0.captures.as_ref().filter(|captures| !is_asked && captures.sampler.chooses(now()));
         if let Some(captures) = chosen {
-            let answer = captures.sampler.capture(plan, request, options).await;
+            // In boxes, so that the future of other requests stays small.
+            let answer = Box::pin(captures.sampler.capture(plan, request, options)).await;
             return (InspectionOutcome { answer, failed_ledger: Vec::new(), run: None }, None);
         }
         if is_asked || version.stats.is_trace_due(now()) {
-            let (inspected, trace) = inspect_traced(plan, request, options).await;
+            let (inspected, trace) = Box::pin(inspect_traced(plan, request, options)).await;
             // The times of an incomplete trace would be too short.
             let whole = trace.as_ref().filter(|trace| trace.timeline().lost() == 0);
             whole.into_iter().for_each(|trace| version.stats.add_trace(trace));

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use anabranch_plan::{Engine, Request};
+use anabranch_plan::{Engine, Error, Request};
 use anabranch_plan_ts::SourceFile;
 
+use super::PlanFailure;
+use super::canary::Period;
 use super::histogram::Histogram;
 use super::version::Version;
 
@@ -29,19 +31,31 @@ pub(crate) struct Entry {
     pub(crate) canary: Option<Arc<Canary>>,
     /// The reason why the latest version of its file is not served.
     pub(crate) problem: Option<String>,
+    /// The version that was rolled back. While its file has it, it is not tried again.
+    pub(crate) rolled_back: Option<RolledBack>,
     /// The files of the latest attempt to load it.
     pub(crate) files: Vec<SourceFile>,
     pub(crate) counts: Arc<Counts>,
 }
 
+/// A version that was rolled back.
+#[derive(Clone)]
+pub(crate) struct RolledBack {
+    /// The digest of its files.
+    pub(crate) source: String,
+    /// The problem of its plan.
+    pub(crate) problem: String,
+}
+
 /// A new version that gets some of the requests.
+#[derive(Clone)]
 pub(crate) struct Canary {
     pub(crate) version: Arc<Version>,
     /// The share of the users, from 0 to 1.
     pub(crate) share: f64,
     pub(crate) began: Instant,
-    /// The requests and failures of the current version before the canary began.
-    pub(crate) current_before: (u64, u64),
+    /// The requests of the current version before the canary began.
+    pub(crate) current_before: Period,
 }
 
 /// The requests for a plan, of all its versions.
@@ -123,9 +137,16 @@ impl Entry {
             current: None,
             canary: None,
             problem: None,
+            rolled_back: None,
             files: Vec::new(),
             counts: Arc::default(),
         }
+    }
+
+    /// Counts a request that was refused before it was read. It is not a run.
+    pub(crate) fn refused(&self, error: &Error) -> PlanFailure {
+        self.counts.begin().end(&self.counts.refused);
+        PlanFailure::from(error)
     }
 
     /// The version that answers a request. A user always gets the same one until the versions change.

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::timeline::NodeOutcome;
-use anabranch_plan::Plan;
+use anabranch_plan::{Engine, Error, Plan};
 use anabranch_plan_inspect::{Explanation, Trace, explain};
 use sha2::{Digest as _, Sha256};
 
@@ -19,6 +19,8 @@ const TRACE_EVERY: Duration = Duration::from_millis(100);
 pub(crate) struct Version {
     /// 12 hex digits of a digest of the plan, the files that it names, and the registry.
     pub(crate) id: String,
+    /// A digest of the plan and the files that it names.
+    pub(crate) source: String,
     pub(crate) plan: Plan,
     pub(crate) stats: Arc<VersionStats>,
     explanation: OnceLock<Explanation>,
@@ -44,14 +46,22 @@ pub(crate) struct NodeStats {
 }
 
 impl Version {
-    pub(crate) fn new(plan: Plan, same: Option<&Version>) -> Version {
-        let id = digest(&plan);
+    /// The version of a plan. It continues the statistics of the served version with the same id, if there is one.
+    pub(crate) fn new<'a>(plan: Plan, served: impl IntoIterator<Item = &'a Arc<Version>>) -> Version {
+        let (id, source) = digests(&plan);
         let now = plan.engine().runs().clock().now();
-        let stats = match same.filter(|same| same.id == id) {
+        let stats = match served.into_iter().find(|served| served.id == id) {
             Some(same) => Arc::clone(&same.stats),
             None => Arc::new(VersionStats::new(plan.compiled().stages.len(), now)),
         };
-        Version { id, plan, stats, explanation: OnceLock::new() }
+        Version { id, source, plan, stats, explanation: OnceLock::new() }
+    }
+
+    /// The version compiled from the same files for another engine.
+    pub(crate) fn on(self: &Arc<Self>, engine: &Engine) -> Result<Version, Error> {
+        let origin = &self.plan.compiled().origin;
+        let plan = engine.compile_with_files(&origin.text, &origin.files)?;
+        Ok(Version::new(plan.warned(self.plan.warnings().to_vec()), [self]))
     }
 
     /// The explanation of the plan.
@@ -95,22 +105,28 @@ impl VersionStats {
     }
 }
 
-fn digest(plan: &Plan) -> String {
-    let compiled = plan.compiled();
-    let mut hasher = Sha256::new();
-    let mut add = |part: &[u8]| {
+/// The digests of the plan with its files and the registry, and of its files alone.
+fn digests(plan: &Plan) -> (String, String) {
+    fn add(hasher: &mut Sha256, part: &[u8]) {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
-    };
-    add(compiled.origin.text.as_bytes());
+    }
+    let compiled = plan.compiled();
+    let mut hasher = Sha256::new();
+    add(&mut hasher, compiled.origin.text.as_bytes());
     for (name, bytes) in &compiled.origin.files {
-        add(name.as_bytes());
-        add(bytes);
+        add(&mut hasher, name.as_bytes());
+        add(&mut hasher, bytes);
     }
+    let source = short(hasher.clone());
     for (name, text) in compiled.registries.texts.iter() {
-        add(name.as_bytes());
-        add(text.as_bytes());
+        add(&mut hasher, name.as_bytes());
+        add(&mut hasher, text.as_bytes());
     }
+    (short(hasher), source)
+}
+
+fn short(hasher: Sha256) -> String {
     let mut id = String::with_capacity(12);
     for byte in &hasher.finalize()[..6] {
         write!(id, "{byte:02x}").expect("a String takes all that is written");

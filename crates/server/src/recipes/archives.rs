@@ -5,9 +5,10 @@ use std::io::{self, Read, Write};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use anabranch_content::{Address, Error, ExportReport, Import};
-use anabranch_text::duration;
+use anabranch_text::{duration, size};
 use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Either, select};
@@ -17,6 +18,7 @@ use tokio::task::JoinSet;
 use tonic::{Code, Status, Streaming};
 
 use crate::failure::Failure;
+use crate::incoming::{SLOWEST_RATE, slowest};
 use crate::proto::recipes as proto;
 use crate::proto::recipes::export_reply::Part as ExportPart;
 use crate::service::Shared;
@@ -66,18 +68,22 @@ struct ExportTask {
 }
 
 impl ExportTask {
-    /// Sends all pieces, then the counts. If the client stops reading for too long, the export is cancelled, so that
-    /// others have their turn.
+    /// Sends all pieces, then the counts. If the client stops reading for too long, or reads too slowly, the export is
+    /// cancelled, so that others have their turn.
     async fn send_to(
         mut self,
         replies: mpsc::Sender<Result<proto::ExportReply, Status>>,
         shared: Arc<Shared>,
     ) {
         let timeout = shared.settings.stall_timeout;
+        let (mut bytes, mut waited) = (0, Duration::ZERO);
         let mut is_last = false;
         while !is_last {
             let part = match self.next().await {
-                Ok(chunk) => Ok(ExportPart::Chunk(chunk)),
+                Ok(chunk) => {
+                    bytes += chunk.len() as u64;
+                    Ok(ExportPart::Chunk(chunk))
+                }
                 Err(ended) => {
                     is_last = true;
                     let sum = |exported| ExportPart::Exported(wire::from_exported(&exported));
@@ -85,21 +91,22 @@ impl ExportTask {
                 }
             };
             let reply = part.map(|part| proto::ExportReply { part: Some(part) });
+            let (began, left) = (shared.clock.now(), slowest(timeout, bytes).saturating_sub(waited));
             let is_stalled = tokio::select! {
+                biased;
                 sent = replies.send(reply) => match sent {
                     Ok(()) => false,
                     Err(_) => return,
                 },
-                () = shared.clock.sleep_until(shared.clock.now() + timeout) => true,
+                () = shared.clock.sleep_until(began + timeout.min(left)) => true,
             };
             if is_stalled {
                 drop(self);
-                let message =
-                    format!("the archive was not read for {}, so it was given up", duration::format(timeout));
                 // A client that never reads does not receive this.
-                let _ = replies.send(Err(Status::deadline_exceeded(message))).await;
+                let _ = replies.send(Err(unread(timeout, left))).await;
                 return;
             }
+            waited += shared.clock.now().saturating_duration_since(began);
         }
     }
 
@@ -121,6 +128,15 @@ impl ExportTask {
         })
         .await
     }
+}
+
+/// The failure of an export whose client took the whole `timeout` for one piece, or the time that was left for all.
+fn unread(timeout: Duration, left: Duration) -> Status {
+    let message = match left < timeout {
+        true => format!("the client read less than {} of the archive per second", size::format(SLOWEST_RATE)),
+        false => format!("the archive was not read for {}", duration::format(timeout)),
+    };
+    Status::deadline_exceeded(format!("{message}, so it was given up"))
 }
 
 /// Writes to a client. If the client disconnects, a write fails, which ends the export.
@@ -189,5 +205,59 @@ impl Read for ChannelReader {
         let len = self.chunk.len().min(into.len());
         self.chunk.copy_to_slice(&mut into[..len]);
         Ok(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use anabranch_engine::clock::{Clock, Sleep, SystemClock};
+    use anabranch_recipe::{Executor, Functions};
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::{Service, Settings};
+
+    /// A clock that stands still until the test moves it.
+    struct Hands(watch::Sender<Instant>);
+
+    impl Clock for Hands {
+        fn now(&self) -> Instant {
+            *self.0.borrow()
+        }
+
+        fn sleep_until(&self, at: Instant) -> Sleep {
+            let mut now = self.0.subscribe();
+            Box::pin(async move { drop(now.wait_for(|now| *now >= at).await) })
+        }
+    }
+
+    /// It is never too slow for long, but would keep others from archives for days.
+    #[tokio::test]
+    async fn an_archive_that_is_read_in_driblets_is_given_up() {
+        let hands = Arc::new(Hands(watch::Sender::new(SystemClock.now())));
+        let executor = Executor::in_memory(Functions::builtin()).unwrap();
+        let clock = Arc::clone(&hands) as Arc<dyn Clock>;
+        let shared = Service::with_clock(executor, Settings::default(), clock).shared;
+        let (sender, chunks) = mpsc::channel(1000);
+        for _ in 0..1000 {
+            sender.try_send(Bytes::from_static(&[7; 1024])).unwrap();
+        }
+        let exporting = ExportTask { chunks, work: None, done: None, _permit: permit(&shared).unwrap() };
+        let (replies, mut sent) = mpsc::channel(1);
+        let mut sending = pin!(exporting.send_to(replies, Arc::clone(&shared)));
+        let mut read = 0;
+        while (&mut sending).now_or_never().is_none() && shared.archives.available_permits() == 0 {
+            hands.0.send_modify(|now| *now += Duration::from_secs(19));
+            assert!(sent.recv().await.unwrap().is_ok());
+            read += 1;
+            assert!(read < 20, "six minutes are enough");
+        }
+        sent.recv().await.unwrap().unwrap();
+        sending.await;
+        let failed = sent.recv().await.unwrap().unwrap_err();
+        assert_eq!(failed.code(), Code::DeadlineExceeded);
+        assert!(failed.message().contains("less than 16 KiB of the archive per second"), "{failed}");
     }
 }

@@ -1,12 +1,18 @@
-//! Gets in the registry of runs: the slow and the failed ones, with the recipes that were computed for them.
+//! Gets in the registry of runs: the slow and the failed ones, with the recipes that were computed for them. A slow get is
+//! listed while it runs, and can be cancelled.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use anabranch_content::Address;
 use anabranch_recipe::{Error, FetchedValue, Get, Source, Trace, TracedOutcome, TracedRecipe, TracedValue};
 use serde_json::{Value, json};
+use tonic::Code;
 
-use crate::runs::{EndedRun, GraphNode, RunDetail, RunGraph, RunKind, RunState, RunTimeline};
+use crate::failure::Failure;
+use crate::runs::{
+    EndedRun, GraphNode, LiveRun, RunDetail, RunEnd, RunGraph, RunKind, RunState, RunTimeline,
+};
 use crate::service::Shared;
 
 /// Faster gets are not listed.
@@ -32,34 +38,71 @@ impl Shared {
         name: &str,
         address: &Address,
         terms: &Get,
-    ) -> Result<FetchedValue, Error> {
+    ) -> Result<FetchedValue, Failure> {
         let clock = self.executor.engine().clock();
         let started = clock.now();
         let mut trace = Trace::default();
-        let got = self.executor.get_traced(address, terms, &mut trace).await;
+        let (got, live) = self.got(name, address, terms, &mut trace, started).await;
         let now = clock.now();
         let took = now.saturating_duration_since(started);
         let is_absent = matches!(got, Err(Error::NotFound { .. } | Error::NoSuchName { .. }));
-        if !is_absent && (got.is_err() || took >= LONG_GET) {
+        let is_cancelled = live.as_ref().is_some_and(LiveRun::is_cancelled) && got.is_err();
+        if live.is_some() || (!is_absent && (got.is_err() || took >= LONG_GET)) {
             let within = terms.deadline.map(|end| end.saturating_duration_since(started));
-            self.record(&EndedGet { name, address, within, got: &got, trace: &trace }, took, now);
+            self.record(&EndedGet { name, address, within, got: &got, trace: &trace }, live, took, now);
         }
-        got
+        match is_cancelled {
+            true => Err(Failure::new(Code::Cancelled, "the run of this request was cancelled")),
+            false => Ok(got?),
+        }
     }
 
-    fn record(&self, kept: &EndedGet<'_>, took: Duration, now: Instant) {
-        let failed = kept.got.is_err();
-        let run = EndedRun {
-            kind: RunKind::Recipe,
-            name: kept.name.into(),
-            state: if failed { RunState::Failed } else { RunState::Complete },
-            duration: took,
-            degraded: 0,
-            failures: u32::from(failed),
-            rows: None,
+    /// The value, and its run if it took long.
+    async fn got(
+        &self,
+        name: &str,
+        address: &Address,
+        terms: &Get,
+        trace: &mut Trace,
+        started: Instant,
+    ) -> (Result<FetchedValue, Error>, Option<LiveRun>) {
+        let clock = self.executor.engine().clock();
+        let mut get = pin!(self.executor.get_traced(address, terms, trace));
+        tokio::select! {
+            biased;
+            got = &mut get => return (got, None),
+            // The timer is made only if the value is not there at once.
+            () = async { clock.sleep_until(started + LONG_GET).await } => {}
+        }
+        let live = self.runs.begin_late(RunKind::Recipe, name, LONG_GET);
+        live.event("start", &json!({ "target": name, "address": address.to_string() }));
+        let cancelled = live.cancelled();
+        let got = tokio::select! {
+            biased;
+            got = &mut get => got,
+            () = cancelled => Err(Error::Stopped),
         };
+        (got, Some(live))
+    }
+
+    fn record(&self, kept: &EndedGet<'_>, live: Option<LiveRun>, took: Duration, now: Instant) {
+        let is_cancelled = live.as_ref().is_some_and(LiveRun::is_cancelled);
+        let state = match kept.got {
+            Ok(_) => RunState::Complete,
+            Err(Error::Stopped) if is_cancelled => RunState::Stopped,
+            Err(_) => RunState::Failed,
+        };
+        let failures = u32::from(state == RunState::Failed);
         let is_detailed = self.kept_gets.allows(DETAILS_PER_SECOND, now);
-        self.runs.record(run, is_detailed.then(|| kept.detail()));
+        let detail = is_detailed.then(|| kept.detail());
+        match live {
+            Some(live) => live.end(RunEnd { state, degraded: 0, failures, rows: None }, detail),
+            None => {
+                let (kind, name) = (RunKind::Recipe, kept.name.into());
+                let run = EndedRun { kind, name, state, duration: took, degraded: 0, failures, rows: None };
+                self.runs.record(run, detail);
+            }
+        }
     }
 }
 

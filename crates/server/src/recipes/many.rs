@@ -9,25 +9,28 @@ use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
 use crate::failure::Failure;
+use crate::load::Work;
 use crate::pieces::Pieces;
 use crate::proto::recipes as proto;
 use crate::proto::recipes::get_many_reply::Part as ReplyPart;
 use crate::service::Shared;
 use crate::wire::{self, Part, Target};
 
-/// The values of the targets in order. A few are fetched ahead.
+/// The values of the targets in order. A few are fetched ahead. Each takes a slot of the client.
 pub(super) fn get(
     shared: &Arc<Shared>,
+    client: Arc<str>,
     targets: Vec<Target>,
     deadline: Option<Instant>,
 ) -> BoxStream<'static, Result<proto::GetManyReply, Status>> {
     let ahead = shared.settings.ahead.max(1);
     let shared = Arc::clone(shared);
     let one = move |target: Target| {
-        let shared = Arc::clone(&shared);
+        let (shared, client) = (Arc::clone(&shared), Arc::clone(&client));
         driven(async move {
+            let _slot = shared.slot(Work::Other, &client, deadline).await?;
             let address = shared.find(&target).await?;
-            Ok(shared.value(&target.to_string(), &address, &Get { deadline, ..Get::default() }).await?)
+            shared.value(&target.to_string(), &address, &Get { deadline, ..Get::default() }).await
         })
     };
     let values = stream::iter(targets).map(one).buffered(ahead).enumerate();

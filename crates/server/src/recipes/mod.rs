@@ -13,9 +13,9 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use crate::access::Caller;
 use crate::deadline;
 use crate::failure::{Answer, Failure, answer};
+use crate::observe::CallInfo;
 use crate::pieces::{Pieces, upload};
 use crate::proto::recipes as proto;
 use crate::proto::recipes::recipes_server::Recipes;
@@ -29,7 +29,8 @@ pub(crate) struct OfRecipes(pub(crate) Arc<Shared>);
 impl Recipes for OfRecipes {
     async fn put(&self, request: Request<Streaming<proto::PutRequest>>) -> Answer<proto::PutReply> {
         answer(async {
-            let caller = request.extensions().get::<Caller>().cloned().expect("the guard names the caller");
+            let caller =
+                request.extensions().get::<CallInfo>().expect("every request is observed").caller.clone();
             let chunks = request.into_inner().map(|request| request.map(|request| request.chunk));
             let put = self.0.executor.put_stream(upload(&self.0, &caller, chunks)).await?;
             Ok(wire::from_put(&put))
@@ -58,7 +59,7 @@ impl Recipes for OfRecipes {
 
     async fn get(&self, request: Request<proto::GetRequest>) -> Answer<Self::GetStream> {
         answer(async {
-            let deadline = deadline::of_call(request.metadata(), &self.0.executor)?;
+            let deadline = deadline::of_call(&request)?;
             let proto::GetRequest { target, start, end } = request.into_inner();
             let range = start..end.unwrap_or(u64::MAX);
             if range.end < range.start {
@@ -80,11 +81,13 @@ impl Recipes for OfRecipes {
 
     async fn get_many(&self, request: Request<proto::GetManyRequest>) -> Answer<Self::GetManyStream> {
         answer(async {
-            let deadline = deadline::of_call(request.metadata(), &self.0.executor)?;
+            let deadline = deadline::of_call(&request)?;
+            let call = request.extensions().get::<CallInfo>().expect("every request is observed");
+            let client = Arc::clone(&call.caller.name);
             let targets = request.into_inner().targets;
             self.0.check_count("targets", targets.len())?;
             let targets = targets.into_iter().map(|target| wire::target(Some(target)));
-            Ok(many::get(&self.0, targets.collect::<Result<_, _>>()?, deadline))
+            Ok(many::get(&self.0, client, targets.collect::<Result<_, _>>()?, deadline))
         })
         .await
     }
@@ -244,9 +247,9 @@ impl Recipes for OfRecipes {
     ) -> Answer<proto::DropImportReply> {
         answer(async {
             let dropped = self.0.executor.store().drop_import(&request.get_ref().id).await?;
-            let memos = dropped.as_ref().map_or(0, |dropped| dropped.memos);
+            let (memos, names) = dropped.as_ref().map_or((0, 0), |dropped| (dropped.memos, dropped.names));
             let dropped = dropped.map(|dropped| wire::from_import_record(&dropped.record));
-            Ok(proto::DropImportReply { dropped, memos })
+            Ok(proto::DropImportReply { dropped, memos, names })
         })
         .await
     }

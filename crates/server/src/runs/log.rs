@@ -37,8 +37,8 @@ struct Entries<T> {
 pub(crate) enum Item<T> {
     /// An event and its number.
     Event(u64, T),
-    /// This number of events up to `up_to` were lost.
-    Lost { count: u64, up_to: u64 },
+    /// This number of events up to `up_to` were lost; `None` if the number is not known.
+    Lost { count: Option<u64>, up_to: u64 },
 }
 
 impl<T: Clone> Log<T> {
@@ -76,10 +76,15 @@ impl<T: Clone> Log<T> {
         self.lock().last
     }
 
-    /// A reader of the events after this number. A number from before a restart is replaced by the last one.
+    /// A reader of the events after this number. A number that does not exist yet is replaced by the last one.
     pub(crate) fn read(&self, after: u64) -> Reader<T> {
         let after = after.min(self.last());
-        Reader { log: self.clone(), last: self.shared.last.subscribe(), after }
+        Reader { log: self.clone(), last: self.shared.last.subscribe(), after, has_gap: false }
+    }
+
+    /// A reader of all events that are kept. It is told first that it lost others, because it has read another log.
+    pub(crate) fn read_after_another(&self) -> Reader<T> {
+        Reader { has_gap: true, ..self.read(0) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries<T>> {
@@ -92,6 +97,8 @@ pub(crate) struct Reader<T> {
     log: Log<T>,
     last: watch::Receiver<Last>,
     after: u64,
+    /// Whether it lost events that this log never had.
+    has_gap: bool,
 }
 
 impl<T: Clone> Reader<T> {
@@ -112,9 +119,9 @@ impl<T: Clone> Reader<T> {
     fn try_next(&mut self) -> Option<Item<T>> {
         let entries = self.log.lock();
         let first = entries.last + 1 - entries.kept.len() as u64;
-        if self.after + 1 < first {
-            let count = first - 1 - self.after;
-            self.after = first - 1;
+        if self.has_gap || self.after + 1 < first {
+            let count = (!self.has_gap).then(|| first - 1 - self.after);
+            (self.after, self.has_gap) = (first - 1, false);
             return Some(Item::Lost { count, up_to: self.after });
         }
         let (event, _) = entries.kept.get((self.after + 1 - first) as usize)?;
@@ -154,7 +161,11 @@ mod tests {
         (1..=5).for_each(|event| log.push(event, 0));
         assert_eq!(
             read(&mut reader),
-            [Item::Lost { count: 3, up_to: 3 }, Item::Event(4, 4), Item::Event(5, 5)]
+            [Item::Lost { count: Some(3), up_to: 3 }, Item::Event(4, 4), Item::Event(5, 5)]
+        );
+        assert_eq!(
+            read(&mut log.read_after_another()),
+            [Item::Lost { count: None, up_to: 3 }, Item::Event(4, 4), Item::Event(5, 5)]
         );
     }
 
@@ -164,6 +175,6 @@ mod tests {
         (1..=5).for_each(|event| log.push(event, 4));
         assert_eq!(read(&mut log.read(0)).len(), 3);
         log.push(6, 11);
-        assert_eq!(read(&mut log.read(0)), [Item::Lost { count: 6, up_to: 6 }]);
+        assert_eq!(read(&mut log.read(0)), [Item::Lost { count: Some(6), up_to: 6 }]);
     }
 }

@@ -11,19 +11,21 @@ mod size;
 mod log;
 mod live;
 mod disk;
+mod feed;
 mod rate;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use anabranch_engine::clock::SystemClock;
 use anabranch_engine::pool::Pool;
-use tokio::sync::oneshot;
-
 pub use detail::{GraphEdge, GraphNode, RunDetail, RunGraph};
 use disk::Disk;
 pub use disk::{RunsFolder, StoredRun};
+pub(crate) use feed::FeedId;
 pub use id::{NotARunId, RunId};
 use live::Live;
 pub(crate) use live::RunEvent;
@@ -32,6 +34,9 @@ pub(crate) use log::{Item, Log, Reader};
 pub(crate) use rate::Rate;
 pub use summary::{EndedRun, RunFilter, RunKind, RunState, RunSummary};
 pub use timeline::{RunTimeline, TimelineNode, TimelineSpan};
+
+use crate::blocking::Blocking;
+use crate::load::{Slot, SlotBounds, SlotRefusal, Slots};
 
 /// The limits of the registry.
 #[derive(Clone, Debug)]
@@ -44,7 +49,7 @@ pub struct RunSettings {
     pub files_most: usize,
     /// The most bytes of the folder.
     pub file_bytes_most: u64,
-    /// The most concurrent readers of events.
+    /// The most concurrent readers of events, at most half of them for one client.
     pub readers_most: usize,
 }
 
@@ -69,11 +74,14 @@ pub struct Runs {
 struct RunsShared {
     settings: RunSettings,
     pool: Arc<dyn Pool>,
+    reads: Blocking,
     disk: Option<Disk>,
     state: Mutex<State>,
     /// Summaries of runs that started or ended, for live lists.
     feed: Log<RunSummary>,
-    readers: Arc<tokio::sync::Semaphore>,
+    /// Distinguishes the feed from those of earlier processes.
+    epoch: u64,
+    readers: Arc<Slots>,
 }
 
 #[derive(Default)]
@@ -87,6 +95,9 @@ struct State {
     details: BTreeMap<RunId, (usize, Arc<RunDetail>)>,
     detail_bytes: usize,
 }
+
+/// The most concurrent reads of stored runs.
+const READ_THREADS: usize = 4;
 
 /// The number of finished runs that can still be followed from their first event.
 const REPLAYS_MOST: usize = 32;
@@ -126,15 +137,18 @@ impl Runs {
 
     fn new(settings: RunSettings, pool: Arc<dyn Pool>, disk: Option<Disk>, found: Vec<RunSummary>) -> Runs {
         let last = found.last().map_or(RunId::default(), |run| run.id);
-        let readers = Arc::new(tokio::sync::Semaphore::new(settings.readers_most));
+        // Readers that find no slot are refused, so none waits.
+        let bounds = SlotBounds { most: settings.readers_most, queue_most: 0, wait: Duration::ZERO };
         let state = State { last, ended: found.into(), ..State::default() };
         let shared = RunsShared {
             settings,
             pool,
+            reads: Blocking::new(READ_THREADS),
             disk,
             state: Mutex::new(state),
             feed: Log::new(FEED_MOST, usize::MAX),
-            readers,
+            epoch: RandomState::new().hash_one(0),
+            readers: Slots::new(bounds, Arc::new(SystemClock)),
         };
         Runs { shared: Arc::new(shared) }
     }
@@ -169,7 +183,17 @@ impl Runs {
 
     /// Adds a run that begins under a reserved id.
     pub fn begin_as(&self, id: RunId, kind: RunKind, name: impl Into<Arc<str>>) -> LiveRun {
-        let summary = RunSummary::beginning(id, kind, name.into(), now());
+        self.insert(RunSummary::beginning(id, kind, name.into(), now()))
+    }
+
+    /// Adds a run that began this long ago. The caller limits the number of runs.
+    pub(crate) fn begin_late(&self, kind: RunKind, name: &str, ago: Duration) -> LiveRun {
+        let now = now();
+        let began = now.checked_sub(ago).unwrap_or(now);
+        self.insert(RunSummary::beginning(self.reserve(), kind, name.into(), began))
+    }
+
+    fn insert(&self, summary: RunSummary) -> LiveRun {
         let mut state = self.shared.lock();
         let live = Arc::new(Live::new(summary.clone()));
         state.live.insert(summary.id, Arc::clone(&live));
@@ -248,10 +272,7 @@ impl Runs {
     }
 
     async fn read(&self, path: PathBuf) -> Option<StoredRun> {
-        let (sender, read) = oneshot::channel();
-        // The receiver is gone if the client disconnected.
-        self.shared.pool.submit(Box::new(move || _ = sender.send(disk::read(&path).ok())));
-        read.await.ok().flatten()
+        self.shared.reads.run(move || disk::read(&path).ok()).await.ok().flatten()
     }
 
     /// Asks a run to stop. False if it is not in progress.
@@ -269,14 +290,24 @@ impl Runs {
     }
 
     /// A reader of the starts and ends of runs, from now on or after the event `after`.
-    pub(crate) fn feed(&self, after: Option<u64>) -> Reader<RunSummary> {
+    pub(crate) fn feed(&self, after: Option<FeedId>) -> Reader<RunSummary> {
         let feed = &self.shared.feed;
-        feed.read(after.unwrap_or_else(|| feed.last()))
+        match after {
+            None => feed.read(feed.last()),
+            Some(FeedId { epoch: None, number: 0 }) => feed.read(0),
+            Some(FeedId { epoch, number }) if epoch == Some(self.shared.epoch) => feed.read(number),
+            Some(_) => feed.read_after_another(),
+        }
     }
 
-    /// A slot for a reader; `None` if there are too many.
-    pub(crate) fn take_reader(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
-        Arc::clone(&self.shared.readers).try_acquire_owned().ok()
+    /// The id of an event in the feed.
+    pub(crate) fn feed_id(&self, number: u64) -> FeedId {
+        FeedId { epoch: Some(self.shared.epoch), number }
+    }
+
+    /// A slot for a reader of events, if there is one for this client.
+    pub(crate) fn take_reader(&self, client: &Arc<str>) -> Result<Slot, SlotRefusal> {
+        self.shared.readers.try_enter(client)
     }
 }
 

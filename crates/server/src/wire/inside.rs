@@ -11,7 +11,8 @@ use crate::proto::recipes as proto;
 pub(crate) fn imported(reply: proto::ImportReply) -> Result<ImportReport, Bad> {
     let name = |it: proto::ImportedName| {
         let taken_by = it.taken_by.map(|it| address("taken_by", &it)).transpose()?;
-        Ok(ImportedName { name: it.name, address: address("address", &it.address)?, taken_by })
+        let address = address("address", &it.address)?;
+        Ok(ImportedName { name: it.name, address, taken_by, is_skipped: it.is_skipped })
     };
     let mut result = ImportReport::default();
     result.things = reply.things;
@@ -28,6 +29,7 @@ pub(crate) fn from_imported(result: &ImportReport) -> proto::ImportReply {
         name: it.name.clone(),
         address: from_address(&it.address),
         taken_by: it.taken_by.as_ref().map(from_address),
+        is_skipped: it.is_skipped,
     };
     proto::ImportReply {
         things: result.things,

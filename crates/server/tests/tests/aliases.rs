@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use anabranch_content::{Collect as Terms, Value};
 use anabranch_recipe::{
-    Address, DerivaRecipe, Draft, DraftInput, FunctionId, Invalidate, Reach, Recipe, Source, UnknownFunction,
+    Address, DerivaRecipe, Draft, DraftInput, FunctionId, Functions, Invalidate, Reach, Recipe, Source,
+    UnknownFunction,
 };
-use anabranch_server::{Client, ClientError, Code};
+use anabranch_server::{Client, ClientError, Code, Settings};
 use bytes::Bytes;
 use futures_util::stream;
 
@@ -147,6 +148,21 @@ async fn a_name_may_mean_derivas_address() {
     assert_eq!(got.bytes().await.unwrap(), "LEAFLEAF");
     assert_eq!(deriva.get(above.address().as_bytes()).await.unwrap(), b"LEAFLEAF");
     client.set_ref("top", None).await.unwrap();
+}
+
+/// A list of pins is bounded; its count is not.
+#[tokio::test]
+async fn pins_beyond_the_limit_are_counted_only() {
+    let settings = Settings { addresses_most: 3, ..Settings::default() };
+    let server = Server::with(Functions::builtin(), settings).await;
+    let deriva = Deriva(server.channel().await);
+    for number in 1..=5_u8 {
+        assert!(flag(&deriva, "Pin", &Address::of(&[number])).await);
+        let pins: Pins = deriva.call("ListPins", Nothing {}).await.unwrap();
+        assert_eq!((pins.addrs.len(), pins.count), (usize::from(number.min(3)), u64::from(number)));
+    }
+    let collected: CollectAnswer = deriva.call("GarbageCollect", Collect::default()).await.unwrap();
+    assert_eq!(collected.pinned_count, 5);
 }
 
 /// However often and over whichever service it is pinned, a recipe has one pin.

@@ -15,10 +15,10 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::http::{Answer, Http, JSON};
-use crate::support::{PATIENCE, Server, TempFolder, functions, soon, until};
+use crate::support::{Gate, OpenOnDrop, PATIENCE, Server, TempFolder, functions, soon, until};
 
 /// A server with dataset jobs in a folder.
-async fn start(data: &Path, change: impl FnOnce(&mut DatasetSettings)) -> Http {
+pub(crate) async fn start(data: &Path, change: impl FnOnce(&mut DatasetSettings)) -> Http {
     let executor = Executor::in_memory(functions()).unwrap();
     let service = Service::new(executor.clone(), Settings::default());
     let service = with_datasets(service, &executor, data, change);
@@ -312,6 +312,116 @@ async fn jobs_wait_in_order_and_are_cancelled() {
     assert_eq!(again.status, 409, "{:?}", again.body);
     let not_yet = http.send(Method::DELETE, &format!("/v1/datasets/{first}"), &[], "").await;
     assert_eq!(not_yet.status, 409);
+}
+
+/// The console reads lists every few seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_does_not_read_the_folders_of_ended_jobs_again() {
+    let data = TempFolder::new();
+    let http = start(data.path(), |_| {}).await;
+    let id = accepted(&submit(&http, &demo(5)).await);
+    ended(&http, &id).await;
+    let listed = async || http.get("/v1/datasets", &[]).await.json()["datasets"][0].clone();
+    let first = listed().await;
+    assert_eq!((&first["rows_written"], first["columns"].as_array().unwrap().len()), (&json!(5), 2));
+    let output = data.path().join("datasets").join(&id).join("output");
+    std::fs::rename(&output, data.path().join("away")).unwrap();
+    assert_eq!(listed().await, first);
+}
+
+/// Counters do not vanish with the build.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_calls_of_finished_builds_are_counted() {
+    let data = TempFolder::new();
+    let http = start(data.path(), |_| {}).await;
+    for (rows, calls) in [(5, 5), (3, 8)] {
+        let id = accepted(&submit(&http, &json!({ "config": NUMBERED, "rows": rows, "demo": true })).await);
+        ended(&http, &id).await;
+        let page = http.get("/metrics", &[]).await.body;
+        let page = std::str::from_utf8(&page).unwrap();
+        let line = format!("anabranch_dataset_calls_total{{model=\"writer\"}} {calls}\n");
+        assert!(page.contains(&line), "{page}");
+        assert!(page.contains("# TYPE anabranch_dataset_calls_total counter\n"));
+        let line = format!("anabranch_model_call_seconds_count{{model=\"writer\"}} {calls}\n");
+        assert!(page.contains(&line), "{page}");
+    }
+}
+
+/// Either route cancels a queued job at once, and for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queued_job_is_cancelled_by_its_run() {
+    let data = TempFolder::new();
+    let faults = vec![ModelFault { percent: 100, times: None, kind: ModelFaultKind::Hang }];
+    let model = ModelServer::start(ModelScript { faults, ..ModelScript::default() });
+    let models = models_file(data.path(), &model.endpoint());
+    let http = start(data.path(), |settings| {
+        settings.models = Some(models);
+        settings.builds_most = 1;
+    })
+    .await;
+    accepted(&submit(&http, &json!({ "config": NUMBERED, "rows": 3 })).await);
+    let queued = submit(&http, &demo(3)).await;
+    let (id, run) = (accepted(&queued), queued.json()["run"].as_str().unwrap().to_owned());
+    assert_eq!(http.post(&format!("/v1/runs/{run}/cancel"), "{}").await.status, 202);
+    assert_eq!(show(&http, &id).await["state"], "stopped");
+    assert!(data.path().join("datasets").join(&id).join("end.json").exists());
+    let again = http.post(&format!("/v1/runs/{run}/cancel"), "{}").await;
+    assert_eq!(again.status, 409, "{:?}", again.body);
+}
+
+/// Rows are read while recipes take all threads for batch work.
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_do_not_wait_for_recipes() {
+    let data = TempFolder::new();
+    let gate = Gate::default();
+    let _open = OpenOnDrop(gate.clone());
+    let executor = Executor::in_memory(gate.functions()).unwrap();
+    let service = Service::new(executor.clone(), Settings::default());
+    let service = with_datasets(service, &executor, data.path(), |_| {});
+    let http = Http::on(Server::of(executor, service, Arc::default()).await);
+    let id = accepted(&submit(&http, &demo(2)).await);
+    let run = ended(&http, &id).await["run"].as_str().unwrap().to_owned();
+    let pool = Arc::clone(http.server.executor.engine().pool(Class::Batch));
+    for _ in 0..64 {
+        let gate = gate.clone();
+        pool.submit(Box::new(move || gate.wait()));
+    }
+    let path = format!("/v1/datasets/{id}");
+    for part in ["", "/rows", "/cells", "/report", "/files", "/errors"] {
+        assert_eq!(http.get(&format!("{path}{part}"), &[]).await.status, 200, "{part}");
+    }
+    assert_eq!(http.get(&format!("/v1/runs/{run}"), &[]).await.status, 200);
+}
+
+/// Whoever may read a dataset is not told the keys of its models.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_in_configurations_are_masked() {
+    let data = TempFolder::new();
+    let model = ModelServer::start(ModelScript::default());
+    let http = start(data.path(), |settings| settings.allow_custom = true).await;
+    let config = format!(
+        "{NUMBERED}providers:\n  - name: here\n    endpoint: '{}'\n    api_key: sk-very-secret\n    \
+         extra_headers: {{X-Tenant: tenant-secret}}\nmodel_configs:\n  - {{alias: writer, model: small, provider: here}}\n",
+        model.endpoint()
+    );
+    let id = accepted(&submit(&http, &json!({ "config": config, "rows": 2 })).await);
+    let done = ended(&http, &id).await;
+    assert_eq!(done["state"], "complete", "{done}");
+    assert!(done["config"].as_str().unwrap().contains("alias: writer"), "{done}");
+    let run = done["run"].as_str().unwrap();
+    let mut paths = vec![format!("/v1/runs/{run}"), format!("/v1/runs/{run}/events"), "/metrics".to_owned()];
+    for part in ["", "/rows", "/errors", "/report", "/files", "/download"] {
+        paths.push(format!("/v1/datasets/{id}{part}"));
+    }
+    for file in http.get(&format!("/v1/datasets/{id}/files"), &[]).await.json()["files"].as_array().unwrap() {
+        paths.push(format!("/v1/datasets/{id}/files/{}", file["name"].as_str().unwrap()));
+    }
+    for path in paths {
+        let answer = http.get(&path, &[]).await;
+        assert_eq!(answer.status, 200, "{path}");
+        let text = String::from_utf8_lossy(&answer.body);
+        assert!(!text.contains("very-secret") && !text.contains("tenant-secret"), "{path}: {text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,11 @@ use std::time::Duration;
 
 use anabranch_recipe::Functions;
 use anabranch_server::{Client, Code, ServerAddress, Settings, Token};
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -139,4 +144,27 @@ async fn heads_are_bounded() {
     let large = ask(format!("x: {}\r\n", "y".repeat(200 << 10))).await;
     assert!(["431", ""].contains(&large.as_str()), "{large}");
     assert_eq!(ask(String::new()).await, "200");
+}
+
+/// A head over HTTP/2 has the same bound, and its client disturbs nobody.
+#[tokio::test]
+async fn giant_heads_over_http2_are_refused_while_others_are_served() {
+    let server = Server::start().await;
+    let client = || {
+        let builder = HttpClient::builder(TokioExecutor::new()).http2_only(true).clone();
+        builder.build_http::<Empty<Bytes>>()
+    };
+    let ask = async |client: &HttpClient<HttpConnector, Empty<Bytes>>, bytes: usize| {
+        let request = hyper::Request::get(format!("{}/healthz", server.url)).header("x", "y".repeat(bytes));
+        let answer = soon(client.request(request.body(Empty::new()).unwrap())).await;
+        answer.ok().map(|answer| answer.status().as_u16())
+    };
+    let (good, bad) = (client(), client());
+    assert_eq!(ask(&good, 1_000).await, Some(200));
+    for bytes in [200 << 10, 1 << 20, 16 << 20] {
+        let (giant, small) = tokio::join!(ask(&bad, bytes), ask(&good, 1_000));
+        assert!([None, Some(431)].contains(&giant), "{bytes}: {giant:?}");
+        assert_eq!(small, Some(200));
+    }
+    assert_eq!(ask(&bad, 1_000).await, Some(200), "a new request of the same client");
 }

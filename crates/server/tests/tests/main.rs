@@ -5,6 +5,7 @@
 mod support;
 mod access;
 mod aliases;
+mod arrival;
 mod console;
 mod datasets;
 mod depth;
@@ -22,6 +23,7 @@ mod openapi;
 mod plans;
 mod plans_change;
 mod plans_grpc;
+mod random_calls;
 mod random_requests;
 mod recipes;
 mod runs;

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::datasets::{demo, ended};
 use crate::guard::send;
 use crate::plans::Shop;
-use crate::support::Server;
+use crate::support::{Server, TempFolder};
 
 /// Whether a value has the shape of a schema: the part of JSON Schema that the document uses.
 fn check(schema: &Value, value: &Value, all: &Value) -> Result<(), String> {
@@ -25,13 +26,20 @@ fn check(schema: &Value, value: &Value, all: &Value) -> Result<(), String> {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
+    // An integer is a number.
+    let is_kind = |wanted: &Value| wanted == kind || (wanted == "number" && kind == "integer");
     let fits = match &schema["type"] {
-        Value::String(wanted) => wanted == kind,
-        Value::Array(wanted) => wanted.iter().any(|wanted| wanted == kind),
-        _ => true,
+        Value::Array(wanted) => wanted.iter().any(is_kind),
+        Value::Null => true,
+        wanted => is_kind(wanted),
     };
     if !fits {
         return Err(format!("{value} is not {}", schema["type"]));
+    }
+    if let (Some(most), Some(text)) = (schema["maxLength"].as_u64(), value.as_str())
+        && text.chars().count() as u64 > most
+    {
+        return Err(format!("{text} is too long"));
     }
     for item in value.as_array().into_iter().flatten() {
         check(&schema["items"], item, all)?;
@@ -59,7 +67,7 @@ async fn ask(server: &Server, line: &str, body: &str) -> (u16, Value) {
 }
 
 /// Checks an answer of a route.
-fn verify(document: &Value, method: &str, path: &str, status: u16, value: &Value) {
+pub(crate) fn verify(document: &Value, method: &str, path: &str, status: u16, value: &Value) {
     let answer = if status < 300 { "2XX" } else { "default" };
     let content = &document["paths"][path][method]["responses"][answer]["content"];
     let schema = &content["application/json"]["schema"];
@@ -91,6 +99,56 @@ async fn answers_about_plans_and_runs_have_the_shapes_of_the_document() {
         let (status, answer) = ask(server, &line, "").await;
         verify(&document, &line.split(' ').next().unwrap().to_lowercase(), path, status, &answer);
     }
+}
+
+/// The schema of a body accepts what the route accepts.
+#[tokio::test]
+async fn bodies_are_accepted_as_the_document_says() {
+    let shop = Shop::start().await;
+    let server = &shop.http.server;
+    let (_, document) = ask(server, "GET /openapi.json", "").await;
+    let recipe = |value: Value| json!({"function": "identity/1.0.0", "params": {"x": value}});
+    for (line, schema, body) in [
+        ("POST /v1/plans/rank/run", "PlanRequest", json!({"user_id": "a".repeat(256), "candidates": [1]})),
+        ("POST /v1/plans/rank/run", "PlanRequest", json!({"user_id": "a".repeat(257), "candidates": [1]})),
+        ("POST /v1/plans/rank/run", "PlanRequest", json!({"user_id": 7, "candidates": {"id": [1, 2]}})),
+        ("POST /v1/plans/rank/run", "PlanRequest", json!({"user_id": 7, "candidates": {}})),
+        ("POST /v1/plans/rank/run", "PlanRequest", json!({"user_id": 7, "candidates": {"id": null}})),
+        ("POST /v1/recipes", "Recipe", recipe(Value::Null)),
+        ("POST /v1/recipes", "Recipe", recipe(json!([1, [null]]))),
+    ] {
+        let schemas = &document["components"]["schemas"];
+        let fits = check(&schemas[schema], &body, schemas);
+        let (status, answer) = ask(server, line, &body.to_string()).await;
+        assert_eq!(status < 300, fits.is_ok(), "{body}: {status} {answer}, {fits:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_about_datasets_have_the_shapes_of_the_document() {
+    let data = TempFolder::new();
+    let http = crate::datasets::start(data.path(), |_| {}).await;
+    let server = &http.server;
+    let (_, document) = ask(server, "GET /openapi.json", "").await;
+    let body = demo(3);
+    check(&json!({ "$ref": "#/components/schemas/Submission" }), &body, &document["components"]["schemas"])
+        .unwrap();
+    let (status, submitted) = ask(server, "POST /v1/datasets", &body.to_string()).await;
+    verify(&document, "post", "/v1/datasets", status, &submitted);
+    let id = submitted["id"].as_str().unwrap();
+    // It may be queued, being built, or built.
+    let (status, shown) = ask(server, &format!("GET /v1/datasets/{id}"), "").await;
+    verify(&document, "get", "/v1/datasets/{id}", status, &shown);
+    ended(&http, id).await;
+    for part in ["", "/{id}", "/{id}/rows", "/{id}/errors", "/{id}/files", "/{id}/cancel"] {
+        let path = format!("/v1/datasets{part}");
+        let method = if part.ends_with("cancel") { "POST" } else { "GET" };
+        let (status, answer) = ask(server, &format!("{method} {}", path.replace("{id}", id)), "").await;
+        assert_eq!(status, if method == "POST" { 409 } else { 200 }, "{path}: {answer}");
+        verify(&document, &method.to_lowercase(), &path, status, &answer);
+    }
+    let (status, failed) = ask(server, "POST /v1/datasets", "{}").await;
+    verify(&document, "post", "/v1/datasets", status, &failed);
 }
 
 #[tokio::test]
@@ -132,6 +190,9 @@ async fn answers_have_the_shapes_of_the_document() {
         let (status, described) = ask(&format!("GET /v1/recipes/{target}"), "").await;
         verify("get", "/v1/recipes/{target}", status, &described);
         assert_eq!(send(&server, &format!("GET /v1/recipes/{target}/value"), &[], b"").await.1, "hello");
+        let (status, graph) = ask(&format!("GET /v1/recipes/{target}/graph"), "").await;
+        assert_eq!(status, 200, "{graph}");
+        verify("get", "/v1/recipes/{target}/graph", status, &graph);
     }
     let name = json!({ "address": target });
     check(&json!({ "$ref": "#/components/schemas/NewName" }), &name, schemas).unwrap();

@@ -130,8 +130,19 @@ impl Shop {
         executor: Executor,
         set_up: impl FnOnce(Service) -> Service,
     ) -> Shop {
+        Shop::bounded(folder, settings, Settings::default(), executor, set_up).await
+    }
+
+    /// The same with other bounds.
+    pub(crate) async fn bounded(
+        folder: TempFolder,
+        settings: PlanSettings,
+        bounds: Settings,
+        executor: Executor,
+        set_up: impl FnOnce(Service) -> Service,
+    ) -> Shop {
         let plans = Plans::load(settings, executor.engine().clone()).await.unwrap();
-        let service = Service::new(executor.clone(), Settings::default()).with_plans(plans.clone());
+        let service = Service::new(executor.clone(), bounds).with_plans(plans.clone());
         let service = set_up(service);
         let http = Http::on(Server::serving(executor, service).await);
         Shop { folder, http, plans }
@@ -158,6 +169,35 @@ async fn requests_are_captured_also_when_a_trace_is_due() {
     assert_eq!(shop.run("rank", &request()).await.status, 200);
     let written = "anabranch_plan_captures_total{became=\"written\"} 1\n";
     until(|| shop.plans.metrics().contains(written)).await;
+}
+
+/// Neither answers nor details of runs tell the password of a source, also if the project file is wrong.
+#[tokio::test]
+async fn passwords_of_sources_are_not_told() {
+    let project = |url: &str| {
+        format!("[plan]\nenv = \"dev\"\n\n[plan.endpoints.catalog]\nsource = \"redis\"\nurl = \"{url}\"\n")
+    };
+    // Nobody listens there.
+    let shop = Shop::of(&project("redis://reader:s3cr3t-word@127.0.0.1:1/0"), |_| {}).await;
+    let traced = shop.http.post("/v1/plans/rank/run?trace=true", request().to_string()).await;
+    assert_eq!(traced.status, 502, "{:?}", traced.body);
+    let run =
+        shop.http.get("/v1/runs?kind=plan", &[]).await.json()["runs"][0]["id"].as_str().unwrap().to_owned();
+    let wrong = project("redis://reader:s3cr3t-word@127.0.0.1:no/0");
+    std::fs::write(shop.folder.path().join("anabranch.toml"), wrong).unwrap();
+    let reload = shop.http.post("/v1/plans/reload", "").await;
+    assert_eq!(reload.status, 409, "{:?}", reload.body);
+    let mut answers = vec![traced, reload];
+    for path in ["/v1/plans", "/v1/plans/rank", "/v1/config", "/v1/status", "/metrics", "/v1/runs"] {
+        answers.push(shop.http.get(path, &[]).await);
+    }
+    for part in ["", "/events", "/timeline.json", "/timeline.html"] {
+        answers.push(shop.http.get(&format!("/v1/runs/{run}{part}"), &[]).await);
+    }
+    for answer in answers {
+        let text = String::from_utf8_lossy(&answer.body);
+        assert!(!text.contains("s3cr3t-word"), "{text}");
+    }
 }
 
 fn request() -> Value {
@@ -436,4 +476,35 @@ async fn runs_are_recorded_and_some_are_kept() {
     assert!(run["error"].as_str().unwrap().contains("items"));
     // Requests may be personal, so they are not kept unasked.
     assert_eq!(run["request"], Value::Null);
+}
+
+/// Monitoring has the times of the nodes of traced requests, as a histogram.
+#[tokio::test]
+async fn the_times_of_nodes_are_a_histogram() {
+    let shop = Shop::start().await;
+    assert!(!shop.plans.metrics().contains("anabranch_plan_node_seconds_bucket"), "no node has run");
+    for _ in 0..3 {
+        assert_eq!(shop.http.post("/v1/plans/rank/run?trace=true", request().to_string()).await.status, 200);
+    }
+    let page = shop.describe("rank").await;
+    let nodes = page["graph"]["nodes"].as_array().unwrap();
+    let items = nodes.iter().find(|node| node["op"] == "core::lookup").unwrap();
+    let (labels, runs) = (format!("{{plan=\"rank\",node={}", items["name"]), &items["runs"]);
+    assert_eq!(*runs, 3);
+    let metrics = shop.plans.metrics();
+    assert!(metrics.contains("# TYPE anabranch_plan_node_seconds histogram\n"), "{metrics}");
+    let buckets: Vec<(f64, u64)> = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix(&format!("anabranch_plan_node_seconds_bucket{labels},le=\"")))
+        .filter_map(|line| line.split_once("\"} "))
+        .map(|(edge, count)| (edge.replace("+Inf", "inf").parse().unwrap(), count.parse().unwrap()))
+        .collect();
+    assert!(buckets.len() > 10 && buckets.is_sorted(), "{buckets:?}");
+    assert!(buckets.is_sorted_by_key(|(_, count)| *count), "{buckets:?}");
+    assert_eq!(buckets.last(), Some(&(f64::INFINITY, 3)));
+    assert!(metrics.contains(&format!("anabranch_plan_node_seconds_count{labels}}} 3\n")), "{metrics}");
+    let sum = metrics.lines().find_map(|line| {
+        line.strip_prefix(&format!("anabranch_plan_node_seconds_sum{labels}}} "))?.parse::<f64>().ok()
+    });
+    assert!(sum.is_some_and(|sum| sum > 0.0), "{metrics}");
 }

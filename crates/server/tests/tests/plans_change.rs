@@ -187,10 +187,10 @@ async fn a_canary_has_its_share_of_the_users_until_it_is_promoted_or_rolled_back
     assert_eq!((&page["version"], &page["canary"], &page["problem"]), (&after, &Value::Null, &Value::Null));
 }
 
-/// A trial that is over at once is judged by the watcher: as good is promoted, worse is rolled back.
+/// The watcher does not wait for the end of the trial of a version that fails always.
 #[tokio::test]
-async fn a_canary_is_judged_when_its_trial_is_over() {
-    let canary = CanarySettings { share: 1.0, trial: Duration::ZERO };
+async fn a_canary_that_clearly_fails_is_rolled_back_early() {
+    let canary = CanarySettings { share: 1.0, trial: Duration::from_secs(3600) };
     let shop = Shop::with(|settings| {
         settings.canary = Some(canary);
         settings.watch_every = Some(Duration::from_millis(5));
@@ -200,7 +200,7 @@ async fn a_canary_is_judged_when_its_trial_is_over() {
     // It fails always, the old one never did.
     shop.write("rank.plan.json", &plan("rank", "broken", ""));
     until(|| shop.plans.metrics().contains("plan=\"rank\",version=") && has_canary(&shop)).await;
-    for user in 1..=100 {
+    for user in 1..=20 {
         assert_eq!(shop.run("rank", &request(user)).await.status, 502);
     }
     until(|| !has_canary(&shop)).await;
@@ -210,9 +210,111 @@ async fn a_canary_is_judged_when_its_trial_is_over() {
     assert!(problem.contains("100.0% of its requests failed, 0.0% of the others"), "{problem}");
 }
 
+/// A trial that is over at once is judged by the watcher.
+#[tokio::test]
+async fn a_canary_is_judged_when_its_trial_is_over() {
+    let canary = CanarySettings { share: 1.0, trial: Duration::ZERO };
+    let shop = Shop::with(|settings| {
+        settings.canary = Some(canary);
+        settings.watch_every = Some(Duration::from_millis(5));
+    })
+    .await;
+    let before = shop.describe("rank").await["version"].clone();
+    shop.write("rank.plan.json", &format!("{}\n", plan("rank", "product", "")));
+    until(|| has_canary(&shop)).await;
+    for user in 1..=100 {
+        assert_eq!(shop.run("rank", &request(user)).await.status, 200);
+    }
+    until(|| !has_canary(&shop)).await;
+    let page = shop.describe("rank").await;
+    assert_ne!(page["version"], before);
+    assert_eq!(page["problem"], Value::Null);
+}
+
 fn has_canary(shop: &Shop) -> bool {
     shop.plans
         .metrics()
         .lines()
         .any(|line| line.contains("plan=\"rank\"") && line.contains("role=\"canary\""))
+}
+
+/// Asks for the changed plan, and for the registry with a new comment.
+async fn touch_registry(shop: &Shop) {
+    let keys = shop.folder.path().join("registry/keys.toml");
+    let text = std::fs::read_to_string(&keys).unwrap();
+    std::fs::write(&keys, text + "# changed\n").unwrap();
+    assert_eq!(change(shop, "/v1/plans/reload").await.status, 200);
+}
+
+/// The first id in the answer: 103 of the old plan, 102 of the turned one.
+async fn first_id(shop: &Shop, user: u64) -> Value {
+    let answer = shop.run("rank", &request(user)).await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    answer.json()["candidates"][0]["id"].clone()
+}
+
+const EVERYBODY: CanarySettings = CanarySettings { share: 1.0, trial: Duration::from_secs(3600) };
+
+#[tokio::test]
+async fn a_rolled_back_version_does_not_return_with_a_changed_registry_or_a_reload() {
+    let shop = Shop::with(|settings| settings.canary = Some(EVERYBODY)).await;
+    shop.write("rank.plan.json", &turned("rank"));
+    assert_eq!(change(&shop, "/v1/plans/reload").await.status, 200);
+    assert_eq!(first_id(&shop, 1).await, 102);
+    assert_eq!(change(&shop, "/v1/plans/rank/rollback").await.status, 200);
+
+    assert_eq!(change(&shop, "/v1/plans/reload").await.json(), json!({"changed": []}));
+    touch_registry(&shop).await;
+    // The file is written again, with the same text.
+    shop.write("rank.plan.json", &turned("rank"));
+    assert_eq!(change(&shop, "/v1/plans/reload").await.json(), json!({"changed": []}));
+    let page = shop.describe("rank").await;
+    assert_eq!((&page["canary"], first_id(&shop, 1).await), (&Value::Null, json!(103)), "{page}");
+    let problem = page["problem"].as_str().unwrap();
+    assert!(problem.contains("rolled back by request") && problem.contains("change its file"), "{problem}");
+
+    // With the served version in its file again, there is no problem. The bad one would be tried once more.
+    shop.write("rank.plan.json", &plan("rank", "product", ""));
+    assert_eq!(change(&shop, "/v1/plans/reload").await.status, 200);
+    assert_eq!(shop.describe("rank").await["problem"], Value::Null);
+    touch_registry(&shop).await;
+    assert_eq!(first_id(&shop, 1).await, 103);
+}
+
+#[tokio::test]
+async fn a_version_on_trial_stays_on_trial_when_the_registry_changes() {
+    let canary = CanarySettings { share: 0.25, ..EVERYBODY };
+    let shop = Shop::with(|settings| settings.canary = Some(canary)).await;
+    shop.write("rank.plan.json", &turned("rank"));
+    assert_eq!(change(&shop, "/v1/plans/reload").await.status, 200);
+    touch_registry(&shop).await;
+    let page = shop.describe("rank").await;
+    assert_eq!(page["canary"]["share"], json!(0.25), "{page}");
+    let mut tried = 0;
+    for user in 1..=100 {
+        tried += usize::from(first_id(&shop, user).await == 102);
+    }
+    assert!((10..=40).contains(&tried), "{tried}");
+    // Both were compiled for the changed registry.
+    assert_eq!(change(&shop, "/v1/plans/rank/promote").await.status, 200);
+    assert_eq!(first_id(&shop, 1).await, 102);
+}
+
+#[tokio::test]
+async fn a_registry_that_the_served_version_does_not_fit_is_refused_while_its_file_has_another() {
+    let shop = Shop::with(|settings| settings.canary = Some(EVERYBODY)).await;
+    shop.write("rank.plan.json", &turned("rank").replace("\"stock\", ", ""));
+    assert_eq!(change(&shop, "/v1/plans/reload").await.status, 200);
+    assert_eq!(change(&shop, "/v1/plans/rank/rollback").await.status, 200);
+    for name in ["patient", "broken", "guarded"] {
+        std::fs::remove_file(shop.folder.path().join(format!("plans/{name}.plan.json"))).unwrap();
+    }
+    let keys = shop.folder.path().join("registry/keys.toml");
+    let text = std::fs::read_to_string(&keys).unwrap();
+    std::fs::write(&keys, text.replace("\"stock\"", "\"stocks\"")).unwrap();
+    let refused = change(&shop, "/v1/plans/reload").await;
+    assert_eq!(refused.status, 409, "{:?}", refused.body);
+    let message = refused.error().1;
+    assert!(message.contains("stock") && message.contains("plan `rank`"), "{message}");
+    assert_eq!(first_id(&shop, 1).await, 103);
 }

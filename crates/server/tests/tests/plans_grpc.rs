@@ -10,8 +10,9 @@ use tonic::Code;
 use tonic::transport::Channel;
 
 use crate::plans::{Shop, plan};
+use crate::support::soon;
 
-fn request(plan: &str) -> proto::RunRequest {
+pub(crate) fn request(plan: &str) -> proto::RunRequest {
     proto::RunRequest {
         plan: plan.to_owned(),
         user: Some(proto::run_request::User::UserId(7)),
@@ -157,6 +158,20 @@ async fn many_requests_in_one_stream() {
 }
 
 #[tokio::test]
+async fn the_deadline_of_a_stream_is_that_of_its_requests() {
+    let shop = Shop::start().await;
+    let mut call = tonic::Request::new(futures_util::stream::iter([request("patient")]));
+    call.metadata_mut().insert("request-timeout", "30ms".parse().unwrap());
+    let answers = client(&shop).await.run_many(call).await.unwrap().into_inner();
+    let answers: Vec<_> = soon(answers.map(Result::unwrap).collect()).await;
+    use proto::run_many_response::Result::Error;
+    assert!(
+        matches!(&answers[0].result, Some(Error(error)) if error.code == i32::from(Code::DeadlineExceeded)),
+        "{answers:?}"
+    );
+}
+
+#[tokio::test]
 async fn lists_descriptions_and_reloads() {
     let shop = Shop::with(|settings| settings.watch_every = Some(Duration::from_secs(3600))).await;
     let mut client = client(&shop).await;
@@ -175,4 +190,47 @@ async fn lists_descriptions_and_reloads() {
     let refused = client.reload(all).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition);
     assert!(refused.message().contains("rank.plan.json"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_traced_request_is_kept_as_over_http() {
+    let shop = Shop::start().await;
+    let value = |kind| proto::Value { kind: Some(kind) };
+    let prices = proto::Column {
+        name: "price".to_owned(),
+        values: Some(proto::column::Values::Floats(proto::Floats { values: vec![1.5, 0.0] })),
+        present: vec![true, false],
+    };
+    let params = [
+        ("budget".to_owned(), value(proto::value::Kind::Float(30.0))),
+        ("title_like".to_owned(), value(proto::value::Kind::Null(proto::Null {}))),
+    ];
+    let traced = proto::RunRequest {
+        trace: true,
+        params: params.into(),
+        candidates: Some(proto::Rows { ids: vec![101, 102], columns: vec![prices] }),
+        ..request("rank")
+    };
+    let answer = client(&shop).await.run(traced).await.unwrap().into_inner();
+    let run = shop.http.get(&format!("/v1/runs/{}", answer.run_id), &[]).await.json();
+    assert_eq!(
+        run["request"],
+        json!({
+            "user_id": 7, "request_id": "r1", "param_overrides": {"budget": 30.0, "title_like": null},
+            "candidates": [{"id": 101, "price": 1.5}, {"id": 102}],
+        })
+    );
+    // The same request can be sent over HTTP.
+    let again = shop.run("rank", &run["request"]).await;
+    assert_eq!(again.status, 200, "{:?}", again.body);
+}
+
+#[tokio::test]
+async fn requests_are_kept_if_the_server_is_to_keep_them() {
+    let shop = Shop::with(|settings| settings.keep_requests = true).await;
+    client(&shop).await.run(request("broken")).await.unwrap_err();
+    let listed = shop.http.get("/v1/runs?state=failed", &[]).await.json();
+    let id = listed["runs"][0]["id"].as_str().unwrap();
+    let run = shop.http.get(&format!("/v1/runs/{id}"), &[]).await.json();
+    assert_eq!(run["request"]["candidates"], json!([101, 102, 103, 104]));
 }

@@ -15,14 +15,15 @@ use anabranch_server::runs::{
     EndedRun, RunDetail, RunEnd, RunFilter, RunGraph, RunId, RunKind, RunSettings, RunState, RunTimeline,
     Runs,
 };
-use anabranch_server::{Service, Settings};
+use anabranch_server::{Service, Settings, Token};
 use http_body_util::BodyExt as _;
 use hyper::Response;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use crate::access::tokens;
 use crate::http::Http;
-use crate::support::{Server, TempFolder, functions, soon, until};
+use crate::support::{Gate, OpenOnDrop, Server, TempFolder, beside, functions, soon, until};
 
 fn ended(name: &str, state: RunState) -> EndedRun {
     EndedRun {
@@ -102,6 +103,42 @@ async fn some_events(body: &mut Incoming, count: usize) -> Vec<String> {
         let frame = soon(body.frame()).await.expect("the stream goes on").unwrap();
         text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
     }
+}
+
+/// A get that takes long is a run in progress, which can be followed and cancelled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_get_is_listed_while_it_runs_and_is_cancelled() {
+    let gate = Gate::default();
+    let _open = OpenOnDrop(gate.clone());
+    let http = Arc::new(Http::on(Server::with(gate.functions(), Settings::default()).await));
+    let blob = http.blob(vec![1; 4096]).await;
+    let recipe = json!({ "function": "gate/1.0.0", "inputs": [blob], "params": {} }).to_string();
+    let target = http.post("/v1/recipes", recipe).await.json()["address"].as_str().unwrap().to_owned();
+    let get = {
+        let (http, path) = (Arc::clone(&http), format!("/v1/recipes/{target}/value"));
+        beside(async move { http.get(&path, &[]).await })
+    };
+    let running = soon(async {
+        loop {
+            let listed = http.get("/v1/runs?state=running&kind=recipe", &[]).await.json();
+            if let Some(run) = listed["runs"].get(0) {
+                return run.clone();
+            }
+        }
+    })
+    .await;
+    assert_eq!((&running["name"], &running["duration_ms"]), (&json!(target), &Value::Null));
+    let run = running["id"].as_str().unwrap();
+    assert_eq!(http.post(&format!("/v1/runs/{run}/cancel"), "{}").await.status, 202);
+    let answer = get.done().await;
+    assert_eq!((answer.status, &*answer.error().0), (499, "cancelled"));
+    let events = all_events(http.open(&format!("/v1/runs/{run}/events"), &[]).await).await;
+    assert!(events[0].starts_with("1 start") && events[1].starts_with("2 end"), "{events:?}");
+    let ended = http.get(&format!("/v1/runs/{run}"), &[]).await.json();
+    assert_eq!((&ended["state"], &ended["failures"]), (&json!("stopped"), &json!(0)));
+    assert!(ended["duration_ms"].as_f64().unwrap() >= 50.0, "{ended}");
+    gate.open();
+    assert_eq!(http.get(&format!("/v1/recipes/{target}/value"), &[]).await.body, vec![1; 4096]);
 }
 
 #[tokio::test]
@@ -295,7 +332,7 @@ async fn one_stream_tells_of_all_runs() {
     let live = runs.begin(RunKind::Recipe, "report");
     drop(live);
     let events = some_events(&mut feed, 2).await;
-    assert!(events[0].starts_with("2 run {") && events[0].contains(r#""state":"running""#), "{events:?}");
+    assert!(events[0].contains("-2 run {") && events[0].contains(r#""state":"running""#), "{events:?}");
     assert!(events[1].contains(r#""name":"report","state":"stopped""#), "{events:?}");
     let again = http.open("/v1/events?after=0", &[]).await;
     assert_eq!(some_events(&mut again.into_body(), 3).await.len(), 3);
@@ -392,12 +429,70 @@ async fn readers_are_bounded() {
     let http = on_disk(folder.path(), RunSettings { readers_most: 1, ..RunSettings::default() }).await;
     let first = http.open("/v1/events", &[]).await;
     let refused = http.get("/v1/events", &[]).await;
-    assert_eq!((refused.status, &*refused.error().0), (503, "unavailable"));
+    assert_eq!((refused.status, &*refused.error().0), (429, "resource_exhausted"));
     drop(first);
     loop {
         let again = http.open("/v1/events", &[]).await;
         if again.status() == 200 {
             break;
         }
+    }
+}
+
+/// One client cannot hold all streams of events.
+#[tokio::test]
+async fn a_client_has_half_of_the_readers() {
+    let folder = TempFolder::new();
+    let (access, [local, read, run, _]) = tokens("readers");
+    let server = Server::set_up(functions(), Settings::default(), |service| {
+        let pool = Arc::clone(service.executor().engine().pool(Class::Batch));
+        let settings = RunSettings { readers_most: 4, ..RunSettings::default() };
+        service.with_access(access).with_runs(Runs::open(folder.path(), settings, pool).unwrap())
+    })
+    .await;
+    let http = Http::on(server);
+    let open = async |token: &Token| {
+        let bearer = format!("Bearer {}", token.as_str());
+        http.open("/v1/events", &[("authorization", &bearer)]).await
+    };
+    let held = [open(&read).await, open(&read).await];
+    assert_eq!(open(&read).await.status(), 429);
+    let others = [open(&local).await, open(&local).await];
+    assert!(held.iter().chain(&others).all(|answer| answer.status() == 200));
+    assert_eq!(open(&run).await.status(), 503, "all are taken");
+}
+
+/// Ids of events are of one process. With an id of an earlier one, a client is told that it missed some.
+#[tokio::test]
+async fn a_client_that_returns_after_a_restart_is_told_that_events_were_lost() {
+    let of = |event: &str| event.split(' ').take(2).map(str::to_owned).collect::<Vec<_>>();
+    let first = Http::start().await;
+    let runs = first.server.service.runs();
+    (0..5).for_each(|_| _ = runs.record(ended("old", RunState::Complete), None));
+    let mut feed = first.open("/v1/events?after=0", &[]).await.into_body();
+    let events = some_events(&mut feed, 5).await;
+    let seen = of(&events[1])[0].clone();
+    let mut resumed = first.open("/v1/events", &[("last-event-id", &seen)]).await.into_body();
+    assert_eq!(some_events(&mut resumed, 3).await, events[2..]);
+    let seen = of(&events[4])[0].clone();
+    drop(first);
+
+    let second = Http::start().await;
+    let runs = second.server.service.runs();
+    (0..2).for_each(|_| _ = runs.record(ended("new", RunState::Complete), None));
+    for resume in [seen.as_str(), "7"] {
+        let mut feed = second.open("/v1/events", &[("last-event-id", resume)]).await.into_body();
+        let events = some_events(&mut feed, 3).await;
+        assert!(events[0].contains(r#" lost {"lost":null}"#), "{events:?}");
+        assert!(
+            events[1].contains("\"name\":\"new\"") && events[2].contains("\"name\":\"new\""),
+            "{events:?}"
+        );
+        let lost = of(&events[0])[0].clone();
+        let mut resumed = second.open("/v1/events", &[("last-event-id", &lost)]).await.into_body();
+        assert_eq!(some_events(&mut resumed, 2).await, events[1..]);
+    }
+    for wrong in ["x", "-", "1-", "zz-1", "1-2-3"] {
+        assert_eq!(second.get("/v1/events", &[("last-event-id", wrong)]).await.status, 400, "{wrong}");
     }
 }

@@ -37,13 +37,17 @@ async fn start(settings: Settings) -> Server {
 /// A request whose body has `len` bytes, of which `sent` are sent.
 async fn part_of(server: &Server, line: &str, len: usize, sent: usize) -> TcpStream {
     let mut stream = server.connect().await;
+    send_part(&mut stream, line, len, sent).await;
+    stream
+}
+
+async fn send_part(stream: &mut TcpStream, line: &str, len: usize, sent: usize) {
     let head = format!(
         "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {len}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(&vec![b' '; sent]).await.unwrap();
-    stream
 }
 
 /// The answer, which ends the connection. A client that goes on sending may lose it.
@@ -121,19 +125,22 @@ async fn a_stream_that_stalls_is_given_up() {
 }
 
 #[tokio::test]
-async fn unfinished_requests_share_one_budget() {
-    let settings = Settings { unfinished_most: 100_000, stall_timeout: HOUR, ..Settings::default() };
+async fn a_client_has_half_of_the_budget_of_unfinished_requests() {
+    let settings = Settings { unfinished_most: 200_000, stall_timeout: HOUR, ..Settings::default() };
     let server = start(settings).await;
     let first = part_of(&server, "POST /v1/recipes", 95_000, 90_000).await;
     until(|| server.service.load().unfinished_bytes == 90_000).await;
     let mut second = part_of(&server, "POST /v1/recipes", 95_000, 20_000).await;
     let said = server.clock.steps(SECOND, answer(&mut second)).await;
-    assert!(said.starts_with("HTTP/1.1 503") && said.contains("97.7 KiB"), "{said}");
+    assert!(said.starts_with("HTTP/1.1 503") && said.contains("195.3 KiB"), "{said}");
     let deriva = Deriva(server.channel().await);
     let put =
         beside(async move { deriva.call::<_, crate::deriva_wire::Data>("PutLeaf", leaf(50_000)).await });
     let refused = server.clock.steps(SECOND, put.done()).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    let mut other = from_elsewhere(&server).await;
+    send_part(&mut other, "POST /v1/recipes", 80_000, 80_000).await;
+    assert!(soon(answer(&mut other)).await.starts_with("HTTP/1.1 400"), "there is nothing in it");
     drop(first);
     until(|| server.service.load().unfinished_bytes == 0).await;
     Deriva(server.channel().await).leaf(vec![1; 50_000]).await;
@@ -141,6 +148,141 @@ async fn unfinished_requests_share_one_budget() {
     // Blobs are charged by the piece, so they may have more.
     let mut blob = part_of(&server, "POST /v1/blobs", 1_000_000, 1_000_000).await;
     assert!(soon(answer(&mut blob)).await.starts_with("HTTP/1.1 201"));
+}
+
+/// A connection of another client.
+async fn from_elsewhere(server: &Server) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    socket.connect(server.url.strip_prefix("http://").unwrap().parse().unwrap()).await.unwrap()
+}
+
+/// It is never too slow for long, but would hold its memory for days.
+#[tokio::test]
+async fn a_body_that_dribbles_is_given_up() {
+    let server = start(Settings::default()).await;
+    let mut stream = part_of(&server, "POST /v1/recipes", 1_000_000, 1024).await;
+    let (load, mut sent) = (|| server.service.load(), 1024);
+    until(|| load().unfinished_bytes == sent).await;
+    while load().calls == 1 {
+        server.clock.advance(19 * SECOND);
+        let _ = stream.write_all(&[b' '; 1024]).await;
+        sent += 1024;
+        until(|| load().unfinished_bytes == sent || load().calls == 0).await;
+        assert!(sent < 20 << 10, "six minutes are enough");
+    }
+    let said = answer(&mut stream).await;
+    assert!(said.is_empty() || said.contains("less than 16 KiB of the request per second"), "{said}");
+    until(|| server.service.load() == NOTHING).await;
+}
+
+/// It is never too slow for long, but would keep others from archives for hours.
+#[tokio::test]
+async fn an_archive_that_dribbles_is_given_up() {
+    let server = start(Settings::default()).await;
+    let client = server.client().await;
+    let address = client.put(crate::support::noise(1_000_000, 5)).await.unwrap().address;
+    let mut export = client.export([address.into()]).await.unwrap();
+    let mut archive = Vec::new();
+    while let Some(piece) = soon(export.next()).await {
+        archive.extend_from_slice(&piece.unwrap());
+    }
+    let (sender, pieces) = tokio::sync::mpsc::unbounded_channel();
+    let pieces = stream::unfold(pieces, async |mut pieces| {
+        let piece: Bytes = pieces.recv().await?;
+        Some((Ok::<_, std::io::Error>(piece), pieces))
+    });
+    let (load, mut rest) = (|| server.service.load(), Bytes::from(archive));
+    let feed = async {
+        sender.send(rest.split_to(1000)).unwrap();
+        until(|| load().unfinished_bytes > 0).await;
+        // The pieces differ in size, which shows that one has arrived. Time counts only while the store waits for one.
+        for size in (1024..1030).cycle().take_while(|_| load().calls == 1) {
+            let held = load().unfinished_bytes;
+            server.clock.advance(19 * SECOND);
+            sender.send(rest.split_to(size.min(rest.len()))).unwrap();
+            until(|| load().unfinished_bytes != held).await;
+        }
+        drop(sender);
+    };
+    let terms = anabranch_content::Import::default();
+    let (imported, ()) = soon(async { tokio::join!(client.import(pieces, &terms), feed) }).await;
+    let failed = imported.unwrap_err();
+    assert_eq!(failed.code(), Some(Code::DeadlineExceeded), "{failed}");
+    assert!(failed.to_string().contains("less than 16 KiB of the request per second"), "{failed}");
+}
+
+/// A value of several megabytes, and the start of a request for it. The client's system keeps little of it unread.
+async fn unread_value(server: &Server) -> TcpStream {
+    let address = server.executor.put(crate::support::noise(16 << 20, 3)).await.unwrap().address;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(64 << 10).unwrap();
+    let mut stream =
+        socket.connect(server.url.strip_prefix("http://").unwrap().parse().unwrap()).await.unwrap();
+    let request = format!("GET /v1/blobs/{address} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn a_response_that_nobody_reads_is_given_up() {
+    let server = start(Settings::default()).await;
+    let mut stream = unread_value(&server).await;
+    until(|| server.service.load().calls == 1).await;
+    server.clock.steps(SECOND, until(|| server.service.load() == NOTHING)).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert!(answer.len() < 16 << 20, "{}", answer.len());
+}
+
+#[tokio::test]
+async fn a_response_that_is_read_slowly_is_sent() {
+    let server = start(Settings::default()).await;
+    let mut stream = unread_value(&server).await;
+    // More than the systems of both keep, so the server has sent something since the last piece was read.
+    let mut piece = vec![0; 7 << 20];
+    for _ in 0..2 {
+        soon(stream.read_exact(&mut piece)).await.unwrap();
+        server.clock.advance(19 * SECOND);
+    }
+    soon(stream.read_exact(&mut piece[..2 << 20])).await.unwrap();
+}
+
+/// Others get in, whatever one client does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_does_not_take_all_connections() {
+    let gate = Gate::default();
+    let _open = OpenOnDrop(gate.clone());
+    let settings = Settings { connections_most: 8, ..Settings::default() };
+    let server = Server::on_test_time(gate.functions(), settings).await;
+    let deriva = Deriva(server.channel().await);
+    let leaf = deriva.leaf(vec![1; 4096]).await;
+    let slow = deriva.recipe("gate", &[&leaf]).await;
+    drop(deriva);
+    until(|| server.service.load().connections == 0).await;
+    let slow: String = slow.iter().map(|byte| format!("{byte:02x}")).collect();
+    let request = format!("GET /v1/recipes/{slow}/value HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let mut busy = Vec::new();
+    for calls in 1..=7 {
+        let mut stream = server.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        until(|| server.service.load().calls == calls).await;
+        busy.push(stream);
+    }
+    let mut refused = server.connect().await;
+    assert_eq!(soon(answer(&mut refused)).await, "");
+    let mut other = from_elsewhere(&server).await;
+    let health = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    other.write_all(health).await.unwrap();
+    assert!(soon(answer(&mut other)).await.starts_with("HTTP/1.1 200"));
+    // A connection that is idle makes room for another one of its client.
+    gate.open();
+    let mut head = [0; 12];
+    soon(busy[0].read_exact(&mut head)).await.unwrap();
+    until(|| server.service.load().calls == 0).await;
+    let mut again = server.connect().await;
+    again.write_all(health).await.unwrap();
+    assert!(soon(answer(&mut again)).await.starts_with("HTTP/1.1 200"));
 }
 
 fn leaf(len: usize) -> crate::deriva_wire::Data {

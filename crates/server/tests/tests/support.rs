@@ -97,11 +97,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let mut served = JoinSet::new();
         let handle = service.clone();
-        served.spawn(async move {
-            let service = handle;
-            let router = service.router();
-            service.serve(listener, router, async { drop(stopped.await) }).await
-        });
+        served.spawn(async move { handle.serve(listener, async { drop(stopped.await) }).await });
         Server { executor, service, clock, url, stop: Some(stop), served }
     }
 
@@ -211,7 +207,7 @@ impl Gate {
         self.0.1.notify_all();
     }
 
-    fn wait(&self) {
+    pub(crate) fn wait(&self) {
         let is_shut = |open: &mut bool| !*open;
         drop(self.0.1.wait_timeout_while(self.0.0.lock().unwrap(), PATIENCE, is_shut).unwrap());
     }

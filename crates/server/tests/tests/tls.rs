@@ -90,6 +90,25 @@ async fn both_protocols_over_tls() {
     );
 }
 
+/// Loopback names belong to all programs of a machine.
+#[tokio::test]
+async fn browsers_are_told_to_use_only_tls_unless_the_host_is_loopback() {
+    let folder = folder("tls_only");
+    let [certificate, key] = certificate(&folder);
+    let tls = Tls::open(&certificate, &key).unwrap();
+    let settings = Settings { allowed_hosts: vec!["shop.example".parse().unwrap()], ..Settings::default() };
+    let server = Server::set_up(Functions::builtin(), settings, |service| service.with_tls(tls)).await;
+    for (host, is_told) in [("shop.example", true), ("localhost", false)] {
+        let mut stream = handshake(&server, &certificate, "http/1.1").await.unwrap();
+        let request = format!("GET /healthz HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let _ = soon(stream.read_to_string(&mut answer)).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert_eq!(answer.contains("strict-transport-security: max-age=31536000\r\n"), is_told, "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn a_certificate_is_replaced_while_the_server_runs() {
     let folder = folder("tls_again");

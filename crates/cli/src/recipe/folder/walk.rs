@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_content::Address;
-use anabranch_recipe::Folder;
+use anabranch_recipe::{Folder, NamedPath};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 
+use super::super::input;
 use super::super::progress::Meter;
 use super::watched::{FileState, FileToRead, changed_meanwhile};
 use crate::failure::Failure;
@@ -41,8 +42,18 @@ pub(super) enum WalkedEntry {
 impl WalkedFolder {
     /// Finds everything in a folder, except for the store itself.
     pub(in super::super) fn find(path: &Path, store: &Path) -> Result<WalkedFolder, Failure> {
+        WalkedFolder::find_in(path, &open(path)?, store)
+    }
+
+    /// Finds everything in a folder that a recipe file names.
+    pub(in super::super) fn named(named: &NamedPath, store: &Path) -> Result<WalkedFolder, Failure> {
+        let folder = named.open().map_err(|error| input::unread(named.path(), &error))?;
+        WalkedFolder::find_in(named.path(), &folder.into(), store)
+    }
+
+    fn find_in(path: &Path, folder: &OwnedFd, store: &Path) -> Result<WalkedFolder, Failure> {
         let meter = Arc::new(Mutex::new(Meter::new("reading", None)));
-        let walked = walk(path, store, &meter)?;
+        let walked = walk(path, folder, store, &meter)?;
         if let Some(left_out) = &walked.left_out {
             out::note(&format!("left out {}: it is the store itself", left_out.display()));
         }
@@ -53,7 +64,7 @@ impl WalkedFolder {
     /// Walks the folder again. Any change is an error, because the files that were read never existed together.
     pub(super) fn check_unchanged(&self) -> Result<(), Failure> {
         let meter = Arc::new(Mutex::new(Meter::silent()));
-        let again = walk(&self.path, &self.store, &meter)?;
+        let again = walk(&self.path, &open(&self.path)?, &self.store, &meter)?;
         let mut pairs = self.files.iter().zip(&again.files);
         let changed = match pairs.find(|(one, other)| !one.is_same(other)) {
             Some((file, _)) => file.path(),
@@ -64,7 +75,17 @@ impl WalkedFolder {
     }
 }
 
-fn walk(path: &Path, store: &Path, meter: &Arc<Mutex<Meter>>) -> Result<WalkedFolder, Failure> {
+fn open(path: &Path) -> Result<OwnedFd, Failure> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(CWD, path, flags, Mode::empty()).map_err(|error| unread(path, error))
+}
+
+fn walk(
+    path: &Path,
+    folder: &OwnedFd,
+    store: &Path,
+    meter: &Arc<Mutex<Meter>>,
+) -> Result<WalkedFolder, Failure> {
     let number = std::fs::metadata(store).ok().map(|found| {
         use std::os::unix::fs::MetadataExt as _;
         (i128::from(found.dev()), i128::from(found.ino()))
@@ -79,9 +100,7 @@ fn walk(path: &Path, store: &Path, meter: &Arc<Mutex<Meter>>) -> Result<WalkedFo
         left_out: None,
     };
     let mut walk = Walk { walked, count: 0, store: number, meter: Arc::clone(meter) };
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = openat(CWD, path, flags, Mode::empty()).map_err(|error| unread(path, error))?;
-    walk.folder(path, &folder, 1)?;
+    walk.folder(path, folder, 1)?;
     Ok(walk.walked)
 }
 
@@ -198,4 +217,83 @@ fn wrong(path: &Path, problem: &str) -> Failure {
 
 fn unread(path: &Path, error: rustix::io::Errno) -> Failure {
     Failure::of(format!("cannot read {}: {}", path.display(), std::io::Error::from(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions, Permissions};
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    type Change = fn(&Path);
+
+    fn append(path: &Path) {
+        OpenOptions::new().append(true).open(path).unwrap().write_all(b"x").unwrap();
+    }
+
+    const CHANGES: [(&str, Change); 7] = [
+        ("a file grows", |folder| append(&folder.join("file"))),
+        ("a file is removed", |folder| fs::remove_file(folder.join("inside/last")).unwrap()),
+        ("a file is added", |folder| fs::write(folder.join("inside/new"), "").unwrap()),
+        ("a folder is added", |folder| fs::create_dir(folder.join("inside/new")).unwrap()),
+        ("a link gets another target", |folder| {
+            fs::remove_file(folder.join("link")).unwrap();
+            symlink("inside", folder.join("link")).unwrap();
+        }),
+        ("a file is replaced by an equal one", |folder| {
+            fs::write(folder.join("other"), "old").unwrap();
+            fs::rename(folder.join("other"), folder.join("file")).unwrap();
+        }),
+        ("a file becomes executable", |folder| {
+            fs::set_permissions(folder.join("file"), Permissions::from_mode(0o755)).unwrap();
+        }),
+    ];
+
+    /// A folder of this test, and what was found in it.
+    fn walked(name: &str) -> (PathBuf, WalkedFolder) {
+        let name = format!("anabranch-walk-{}-{}", std::process::id(), name.replace(' ', "-"));
+        let folder = std::env::temp_dir().join(name);
+        // It may be left from an earlier process of this number.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("inside")).unwrap();
+        fs::write(folder.join("file"), "old").unwrap();
+        fs::write(folder.join("inside/last"), "last").unwrap();
+        symlink("file", folder.join("link")).unwrap();
+        let walked = WalkedFolder::find(&folder, &folder.join(".anabranch")).unwrap();
+        (folder, walked)
+    }
+
+    #[test]
+    fn every_change_of_a_folder_after_the_walk_is_noticed() {
+        for (name, change) in CHANGES {
+            let (folder, walked) = walked(name);
+            assert!(walked.check_unchanged().is_ok(), "before {name}");
+            change(&folder);
+            let failure = format!("{:?}", walked.check_unchanged().unwrap_err());
+            assert!(failure.contains("put the folder again"), "{name}: {failure}");
+            fs::remove_dir_all(&folder).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_before_or_while_it_is_read_is_an_error() {
+        let (folder, walked) = walked("a read");
+        let path = folder.join("file");
+        let file = walked.files.iter().find(|file| file.path() == path).unwrap();
+        let mut reader = file.reader().unwrap();
+        let mut first = [0; 2];
+        reader.read_exact(&mut first).unwrap();
+        append(&path);
+        let problem = "changed while the folder was read; put the folder again";
+        let error = reader.read_to_end(&mut Vec::new()).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+        let error = file.open().unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+        fs::remove_file(&path).unwrap();
+        let error = file.open().unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -16,7 +16,6 @@ pub(in super::super) struct FileToRead {
     pub(super) path: PathBuf,
     pub(super) executable: bool,
     pub(super) seen: FileState,
-    /// Shows the progress of the whole folder.
     pub(super) meter: Arc<Mutex<Meter>>,
 }
 
@@ -40,7 +39,7 @@ impl FileState {
 
 impl FileToRead {
     /// Opens the file, if it is still the one that was found in the folder.
-    pub(in super::super) fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
+    pub(in super::super) fn open(&self) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = open(&self.path, flags, Mode::empty()).map_err(|error| match error {
             // The file is gone, or something else has taken its place.
@@ -48,10 +47,31 @@ impl FileToRead {
             other => other.into(),
         });
         let file = File::from(file?);
-        let reader =
-            WatchedReader { file, path: self.path.clone(), seen: self.seen, meter: Arc::clone(&self.meter) };
-        reader.check()?;
-        Ok(Box::new(reader))
+        self.check(&file)?;
+        Ok(file)
+    }
+
+    /// An error if the opened file has changed since it was found.
+    pub(in super::super) fn check(&self, file: &File) -> io::Result<()> {
+        match FileState::of(&fstat(file)?) == self.seen {
+            true => Ok(()),
+            false => Err(io::Error::other(changed_meanwhile(&self.path))),
+        }
+    }
+
+    /// Reads the file, and checks it at its end.
+    pub(in super::super) fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(WatchedReader { file: self.open()?, watched: self.clone() }))
+    }
+
+    /// The length of the file when it was found.
+    pub(in super::super) fn len(&self) -> u64 {
+        u64::try_from(self.seen.0[2]).unwrap_or(0)
+    }
+
+    /// The progress of the whole folder.
+    pub(in super::super) fn meter(&self) -> &Mutex<Meter> {
+        &self.meter
     }
 
     pub(in super::super) fn path(&self) -> &Path {
@@ -71,27 +91,16 @@ pub(super) fn changed_meanwhile(path: &Path) -> String {
 
 struct WatchedReader {
     file: File,
-    path: PathBuf,
-    seen: FileState,
-    meter: Arc<Mutex<Meter>>,
-}
-
-impl WatchedReader {
-    fn check(&self) -> io::Result<()> {
-        match FileState::of(&fstat(&self.file)?) == self.seen {
-            true => Ok(()),
-            false => Err(io::Error::other(changed_meanwhile(&self.path))),
-        }
-    }
+    watched: FileToRead,
 }
 
 impl Read for WatchedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.file.read(buffer)?;
         if len == 0 {
-            self.check()?;
+            self.watched.check(&self.file)?;
         }
-        self.meter.lock().unwrap_or_else(PoisonError::into_inner).add(len);
+        self.watched.meter.lock().unwrap_or_else(PoisonError::into_inner).add(len);
         Ok(len)
     }
 }

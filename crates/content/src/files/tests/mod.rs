@@ -1,5 +1,6 @@
 //! Blobs in files: round trips, damage, what is left behind, and streams.
 
+mod copies;
 mod damage;
 mod folders;
 mod streams;

@@ -101,7 +101,67 @@ async fn an_import_holds_what_it_brought_until_it_is_dropped() {
     let history = store.history("second").await.unwrap();
     assert_eq!(history.len(), 2);
     let collected = store.collect(all()).await.unwrap();
-    assert_eq!((collected.blobs, collected.derivations), (2, 0), "the output and the list of the import");
+    assert_eq!((collected.blobs, collected.derivations), (3, 0), "the output and the lists of the import");
+}
+
+/// A name is a root, and so is its history: an import that left its names behind would release nothing.
+#[tokio::test]
+async fn a_dropped_import_takes_its_names_with_it() {
+    for packed_most in [10, 1 << 16] {
+        let store = Store::in_memory(Config { packed_most, ..Config::default() }).unwrap();
+        let archive = whole().await;
+        store.import(Cursor::new(archive.clone()), labelled("one.ab")).await.unwrap();
+        // The same import again changes nothing.
+        let imported = store.import(Cursor::new(archive), labelled("one.ab")).await.unwrap();
+        assert_eq!(store.imports().await.unwrap().len(), 1);
+        assert!(store.collect(all()).await.unwrap().removed.is_empty());
+        let dropped = store.drop_import(&imported.id.unwrap()).await.unwrap().unwrap();
+        assert_eq!((dropped.names, store.names().await.unwrap()), (1, vec![]));
+        assert_eq!(store.history("second").await.unwrap(), []);
+        store.collect(all()).await.unwrap();
+        let stats = store.stats();
+        assert_eq!((stats.blobs, stats.derivations, stats.names), (0, 0, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_import_leaves_names_that_it_did_not_set_or_that_were_set_again() {
+    let (archive, second) = whole_with_root().await;
+    let import = async |store: &Store| {
+        let imported = store.import(Cursor::new(archive.clone()), Import::default()).await.unwrap();
+        imported.id.unwrap()
+    };
+    let own = store();
+    own.name("second", Some(second)).await.unwrap();
+    let id = import(&own).await;
+    assert_eq!(own.drop_import(&id).await.unwrap().unwrap().names, 0);
+    assert_eq!(own.named("second").await.unwrap(), Some(second));
+
+    let moved = store();
+    let id = import(&moved).await;
+    let mine = moved.put("mine", Class::Acknowledged).await.unwrap().address;
+    moved.name("second", Some(mine)).await.unwrap();
+    assert_eq!(moved.drop_import(&id).await.unwrap().unwrap().names, 0);
+    assert_eq!(moved.named("second").await.unwrap(), Some(mine));
+
+    // The caller's history stays.
+    let older = store();
+    let mine = older.put("mine", Class::Acknowledged).await.unwrap().address;
+    older.name("second", Some(mine)).await.unwrap();
+    older.name("second", None).await.unwrap();
+    let before = older.history("second").await.unwrap();
+    let id = import(&older).await;
+    assert_eq!(older.drop_import(&id).await.unwrap().unwrap().names, 1);
+    assert_eq!(older.history("second").await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn names_that_the_caller_does_not_want_are_not_set() {
+    let store = store();
+    let terms = Import { skip_name: Some(|name| name == "second"), ..Import::default() };
+    let imported = store.import(Cursor::new(whole().await), terms).await.unwrap();
+    assert_eq!((imported.names[0].is_skipped, imported.names[0].taken_by), (true, None));
+    assert_eq!(store.names().await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ async fn work(disk: &CrashDisk) -> u64 {
     for number in 0..60 {
         // Whether it is written is not known; two derivations come to one value.
         let _ = derive(&store, number).await;
-        let _ = store.derived(made(derivation(1000 + number), &value(number)), value(number)).await;
+        let _ = store.derived(made(derivation(1000 + number), &value(number)), None, value(number)).await;
         if number % 7 == 0 {
             let _ = settle(&store).await;
         }

@@ -303,7 +303,7 @@ impl Driver {
             cost: cost(derivation),
             inputs: &inputs,
         };
-        let done = self.store().derived(made, bytes(blob)).await;
+        let done = self.store().derived(made, None, bytes(blob)).await;
         // Answered or not, it is written later or never.
         self.model.blobs[blob].tried(|old| (*old).max(Some(Class::Derivable)));
         self.model.memos[derivation].tried(|_| Some(blob));

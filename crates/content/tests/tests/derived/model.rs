@@ -24,7 +24,7 @@ async fn live(seed: u64) {
         let made = made(derivation(number), &value);
         match rng.within(0..100) {
             0..30 => {
-                store.derived(made, value).await.unwrap();
+                store.derived(made, None, value).await.unwrap();
                 known.insert(number, made.output);
             }
             30..40 => {

@@ -77,8 +77,8 @@ async fn a_derived_value_that_is_another_than_before_is_told() {
     let (one, two, derivation) = (Bytes::from("one"), Bytes::from("two"), Address::of(b"derivation"));
     let (config, told) = listening();
     let store = Store::in_memory(config).unwrap();
-    store.derived(made(derivation, &one), one.clone()).await.unwrap();
-    store.derived(made(derivation, &two), two.clone()).await.unwrap();
+    store.derived(made(derivation, &one), None, one.clone()).await.unwrap();
+    store.derived(made(derivation, &two), None, two.clone()).await.unwrap();
     // An answer says that what was derived before is written.
     store.invalidate(&[]).await.unwrap();
     check(&told, derivation, &one, &two);

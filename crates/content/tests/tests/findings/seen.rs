@@ -22,7 +22,7 @@ async fn what_was_just_derived_is_known_to_why_and_dependents() {
     let (derivation, value) = (Address::of(b"derivation"), Bytes::from("value"));
     let output = Address::of(&value);
     let made = NewMemo { derivation, output, size: 5, cost: Cost::default(), inputs: &[input] };
-    store.derived(made, value).await.unwrap();
+    store.derived(made, None, value).await.unwrap();
     let recalled = store.recall(&derivation).await.unwrap();
     let memo = store.status(&derivation).await.unwrap().memo;
     let blob = store.status(&output).await.unwrap().blob;

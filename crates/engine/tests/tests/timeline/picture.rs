@@ -79,6 +79,14 @@ fn deadlines_and_timeouts_are_lines() {
     ] {
         assert!(svg.contains(line), "{line}: {svg}");
     }
+    // A deadline after the end is shown, too, unless most of the picture would be empty.
+    let later = |at| of_tape("a; b <- a", events).with_deadline(millis(at)).svg("later", &letter);
+    let early = later(80);
+    assert!(
+        early.contains("<line class=\"deadline\" x1=\"100%\"") && early.contains("data-wall=\"80000000\""),
+        "{early}"
+    );
+    assert!(!later(81).contains("class=\"deadline\""));
     let html = marked.html("marked", &letter);
     let table = html.split("<h2>").nth(1).unwrap();
     expect![[r#"

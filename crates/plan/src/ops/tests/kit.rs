@@ -256,7 +256,7 @@ impl Case {
             (0..inputs.len()).filter(closed).for_each(|at| inputs[at] = None);
         }
         let sources: [Arc<dyn Source>; 1] = [Arc::new(self.store)];
-        let form = build(&self.demand, &mut Sources::new(&sources, &[], None));
+        let form = build(&self.demand, &mut Sources::new(&sources, &[], &[], None));
         let rows = match form {
             Form::Compute(form) => form.run(&inputs, &call, &Check::never()),
             Form::Wait(form) => match form.start(inputs, &call) {

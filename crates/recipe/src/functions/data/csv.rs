@@ -1,7 +1,7 @@
 //! Functions of CSV.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::json::keyed;
 use super::parsed;
-use super::records::{OfRecords, RECORDS, Record, of_records};
+use super::records::{FIELDS_MOST, OfRecords, RECORDS, Record, of_records};
 use crate::budget::CallBudget;
 use crate::function::{Call, Fault, Out};
 use crate::functions::kernels::{StreamingFunction, signature};
@@ -47,7 +47,7 @@ pub(super) fn add(functions: &mut Functions) {
         keyed(signature(
             "json_to_csv/1.0.0",
             "CSV of a JSON list of objects: a header of all their keys, then a record for each, with LF behind it. \
-             What an object lacks is empty; texts are as they are, null is `null`, all else is JSON.",
+             A missing field is empty; texts are written as they are, null is `null`, other values are JSON.",
         ))
         .bounds_held_output()
         .nanos_per_kib(25_000),
@@ -111,24 +111,35 @@ struct Select {
 }
 
 fn columns(call: &Call<'_>) -> Result<Vec<String>, Fault> {
-    let names: Vec<String> = call.texts("columns")?.into_iter().map(str::to_owned).collect();
-    let mut seen = BTreeSet::new();
-    match names.iter().find(|name| !seen.insert(*name)) {
-        Some(name) => Err(Fault::param("columns", format!("{} is there twice", shown(name)))),
-        None => Ok(names),
+    // A record has no more fields.
+    let names = call.texts_most("columns", FIELDS_MOST)?;
+    // The names, and a set of them.
+    let bytes: usize = names.iter().map(|name| name.len() + 4 * size_of::<String>()).sum();
+    call.budget.claim(bytes as u64)?;
+    let mut seen = HashSet::new();
+    for name in &names {
+        call.budget.work(NAME_STEPS + name.len() as u64)?;
+        if !seen.insert(*name) {
+            return Err(Fault::param("columns", format!("{} is there twice", shown(name))));
+        }
     }
+    Ok(names.into_iter().map(str::to_owned).collect())
 }
+
+/// The steps of work to look up a name.
+const NAME_STEPS: u64 = 32;
 
 impl OfRecords for Select {
     fn header(&mut self, names: &[String], out: &mut Out) -> Result<(), Fault> {
+        let places: HashMap<&str, usize> = names.iter().map(|name| &**name).zip(0..).collect();
         for wanted in &self.wanted {
-            let place = names.iter().position(|name| name == wanted).ok_or_else(|| {
+            let place = places.get(&**wanted).ok_or_else(|| {
                 Fault::input(
                     0,
                     format!("has no column {}; it has {}", shown(wanted), shown(&names.join(", "))),
                 )
             })?;
-            self.columns.push(place);
+            self.columns.push(*place);
         }
         write_record(self.wanted.iter().map(|name| &**name), &mut |bytes| out.write(bytes));
         Ok(())

@@ -6,8 +6,10 @@ mod records;
 mod csv;
 mod yaml;
 mod toml;
+mod toml_memory;
 mod select;
 mod schema;
+mod equal;
 mod schema_rules;
 mod template;
 

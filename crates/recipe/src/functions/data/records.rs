@@ -1,9 +1,11 @@
 //! Splits chunks of any size into CSV records.
 
+use std::sync::Arc;
+
 use bytes::{Buf, Bytes};
 use csv_core::{ReadRecordResult, Reader};
 
-use crate::budget::Claim;
+use crate::budget::{CallBudget, Claim};
 use crate::function::{Call, Fault, Kernel, Open, Out};
 use crate::functions::text::shown;
 
@@ -11,7 +13,10 @@ use crate::functions::text::shown;
 const RECORD_MOST: usize = 16 << 20;
 
 /// The maximum number of fields per record.
-const FIELDS_MOST: usize = 1 << 16;
+pub(super) const FIELDS_MOST: usize = 1 << 16;
+
+/// The steps of work per field of a record.
+const FIELD_STEPS: u64 = 8;
 
 /// The rules for CSV input, shared by all functions that read it.
 pub(super) const RECORDS: &str = " The input is UTF-8 with commas, quotes and a header; blank lines and a byte order \
@@ -164,7 +169,8 @@ pub(super) trait OfRecords: Send + 'static {
 
 /// A kernel that applies `each` to every record.
 pub(super) fn of_records(call: &Call<'_>, each: impl OfRecords) -> Box<dyn Kernel> {
-    Box::new(Each { records: Records::new(call), columns: None, each })
+    let budget = Arc::clone(call.budget);
+    Box::new(Each { records: Records::new(call), columns: None, each, budget })
 }
 
 struct Each<T> {
@@ -172,6 +178,7 @@ struct Each<T> {
     /// The number of columns in the header, once it has been read.
     columns: Option<usize>,
     each: T,
+    budget: Arc<CallBudget>,
 }
 
 impl<T: OfRecords> Kernel for Each<T> {
@@ -196,9 +203,13 @@ impl<T: OfRecords> Kernel for Each<T> {
     fn resume(&mut self, out: &mut Out) -> Result<(), Fault> {
         while !out.is_full() {
             let Some(record) = self.records.next()? else { return Ok(()) };
+            self.budget.work(record.text.len() as u64 + FIELD_STEPS * record.len() as u64)?;
             match self.columns {
                 None => {
+                    // The work before this, and the sort of the names, stay within one interval.
+                    self.budget.check()?;
                     let names = names(record)?;
+                    self.budget.check()?;
                     self.columns = Some(names.len());
                     self.each.header(&names, out)?;
                 }

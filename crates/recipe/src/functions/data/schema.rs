@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use super::json::keyed;
 use super::parsed;
-use super::schema_rules::{self as rules, Rule};
+use super::schema_rules::{self as rules, NAME_STEPS, Rule};
 use crate::budget::CallBudget;
 use crate::function::{Call, Fault};
 use crate::functions::kernels::signature;
@@ -122,8 +122,7 @@ fn check(
     for text in texts {
         if !patterns.contains_key(text) {
             let pattern = Pattern::compile(call, "schema", text)?;
-            let caches = pattern.caches();
-            patterns.insert(text.to_owned(), (pattern, caches));
+            patterns.insert(text.to_owned(), (pattern, Caches::default()));
         }
         if patterns.len() > PATTERNS_MOST {
             return Err(wrong(format!("there are more than {PATTERNS_MOST} patterns")));
@@ -235,7 +234,7 @@ impl Validator<'_> {
             _ => return Ok(()),
         };
         for (keyword, rule) in keywords {
-            match rules::judge(keyword, rule, value) {
+            match rules::judge(keyword, rule, value, self.budget)? {
                 Rule::Kept => {}
                 Rule::Broken(problem) => self.note(place, &problem),
                 Rule::Inside => {
@@ -295,6 +294,7 @@ impl Validator<'_> {
             }
             "dependentSchemas" | "dependencies" => {
                 for (name, schema) in rule.as_object().into_iter().flatten() {
+                    self.budget.work(NAME_STEPS)?;
                     if value.get(name).is_some() && !schema.is_array() {
                         self.validate(schema, value, place, depth)?;
                     }
@@ -378,6 +378,7 @@ impl Validator<'_> {
         match keyword {
             "properties" => {
                 for (name, schema) in rule.as_object().into_iter().flatten() {
+                    self.budget.work(NAME_STEPS)?;
                     if let Some(value) = values.get(name) {
                         self.validate(schema, value, &Place::Key(place, name), depth)?;
                     }
@@ -394,6 +395,7 @@ impl Validator<'_> {
             }
             "additionalProperties" => {
                 for (name, value) in values {
+                    self.budget.work(NAME_STEPS)?;
                     let mut known = entries("properties").is_some_and(|names| names.contains_key(name));
                     for pattern in entries("patternProperties").into_iter().flat_map(Map::keys) {
                         known = known || self.matches(pattern, name)?;

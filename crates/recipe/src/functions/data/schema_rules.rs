@@ -4,7 +4,13 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value as Json};
 
+use super::equal::{self, compare_numbers, is_same};
+use crate::budget::CallBudget;
+use crate::function::Fault;
 use crate::functions::text::shown;
+
+/// The steps of work to look up a name.
+pub(super) const NAME_STEPS: u64 = 32;
 
 /// The outcome of one keyword for one value.
 pub(super) enum Rule {
@@ -85,18 +91,24 @@ pub(super) fn schemas(keywords: &Map<String, Json>) -> Vec<(String, &Json)> {
 }
 
 /// Checks a value against one keyword.
-pub(super) fn judge(keyword: &str, rule: &Json, value: &Json) -> Rule {
+pub(super) fn judge(keyword: &str, rule: &Json, value: &Json, budget: &CallBudget) -> Result<Rule, Fault> {
     let broken = match keyword {
         "type" => {
             let names = rule.as_array().map_or(std::slice::from_ref(rule), Vec::as_slice);
+            budget.work(names.len() as u64)?;
             let fits = names.iter().any(|name| name.as_str().is_some_and(|name| is_of(name, value)));
             (!fits).then(|| format!("{} is not of type {rule}", brief(value)))
         }
         "enum" => {
-            let there = rule.as_array().is_some_and(|values| values.iter().any(|one| is_same(one, value)));
+            let mut there = false;
+            for one in rule.as_array().into_iter().flatten() {
+                there = there || is_same(one, value, budget)?;
+            }
             (!there).then(|| format!("{} is not one of {}", brief(value), brief(rule)))
         }
-        "const" => (!is_same(rule, value)).then(|| format!("{} is not {}", brief(value), brief(rule))),
+        "const" => {
+            (!is_same(rule, value, budget)?).then(|| format!("{} is not {}", brief(value), brief(rule)))
+        }
         "$ref"
         | "pattern"
         | "allOf"
@@ -112,21 +124,20 @@ pub(super) fn judge(keyword: &str, rule: &Json, value: &Json) -> Rule {
         | "patternProperties"
         | "additionalProperties"
         | "propertyNames"
-        | "dependentSchemas" => return Rule::Inside,
-        "dependencies" => match dependent(rule, value) {
-            Some(problem) => return Rule::Broken(problem),
-            None => return Rule::Inside,
-        },
-        "dependentRequired" => dependent(rule, value),
+        | "dependentSchemas" => return Ok(Rule::Inside),
+        "dependencies" => {
+            return Ok(dependent(rule, value, budget)?.map_or(Rule::Inside, Rule::Broken));
+        }
+        "dependentRequired" => dependent(rule, value, budget)?,
         _ => match value {
             Json::Number(number) => of_number(keyword, rule, number),
             Json::String(text) => bounded(keyword, rule, "Length", text.chars().count(), "characters"),
-            Json::Array(values) => of_list(keyword, rule, values),
-            Json::Object(values) => of_object(keyword, rule, values),
+            Json::Array(values) => of_list(keyword, rule, values, budget)?,
+            Json::Object(values) => of_object(keyword, rule, values, budget)?,
             Json::Null | Json::Bool(_) => None,
         },
     };
-    broken.map_or(Rule::Kept, Rule::Broken)
+    Ok(broken.map_or(Rule::Kept, Rule::Broken))
 }
 
 fn is_of(name: &str, value: &Json) -> bool {
@@ -178,39 +189,55 @@ fn bounded(keyword: &str, rule: &Json, what: &str, len: usize, noun: &str) -> Op
     }
 }
 
-fn of_list(keyword: &str, rule: &Json, values: &[Json]) -> Option<String> {
+fn of_list(
+    keyword: &str,
+    rule: &Json,
+    values: &[Json],
+    budget: &CallBudget,
+) -> Result<Option<String>, Fault> {
     if keyword == "uniqueItems" && rule == &Json::Bool(true) {
-        let mut sorted: Vec<&Json> = values.iter().collect();
-        sorted.sort_unstable_by(|one, other| compare(one, other));
-        let twice = sorted.windows(2).find(|pair| is_same(pair[0], pair[1]))?;
-        return Some(format!("{} is there twice", brief(twice[0])));
+        let twice = equal::twice(values, budget)?;
+        return Ok(twice.map(|value| format!("{} is there twice", brief(value))));
     }
-    bounded(keyword, rule, "Items", values.len(), "elements")
+    Ok(bounded(keyword, rule, "Items", values.len(), "elements"))
 }
 
-fn of_object(keyword: &str, rule: &Json, values: &Map<String, Json>) -> Option<String> {
+fn of_object(
+    keyword: &str,
+    rule: &Json,
+    values: &Map<String, Json>,
+    budget: &CallBudget,
+) -> Result<Option<String>, Fault> {
     if keyword == "required" {
-        let names = rule.as_array().into_iter().flatten().filter_map(Json::as_str);
-        return missing(names, values).map(|name| format!("{} is missing", shown(name)));
+        let missing = missing(rule, values, budget)?;
+        return Ok(missing.map(|name| format!("{} is missing", shown(name))));
     }
-    bounded(keyword, rule, "Properties", values.len(), "entries")
+    Ok(bounded(keyword, rule, "Properties", values.len(), "entries"))
 }
 
-fn missing<'a>(mut names: impl Iterator<Item = &'a str>, values: &Map<String, Json>) -> Option<&'a str> {
-    names.find(|name| !values.contains_key(*name))
+/// The first of these names that is not in an object.
+fn missing<'a>(
+    names: &'a Json,
+    values: &Map<String, Json>,
+    budget: &CallBudget,
+) -> Result<Option<&'a str>, Fault> {
+    let names = names.as_array().map_or(&[][..], Vec::as_slice);
+    budget.work(NAME_STEPS * names.len() as u64)?;
+    Ok(names.iter().filter_map(Json::as_str).find(|name| !values.contains_key(*name)))
 }
 
 /// Checks `dependentRequired`: names that must be present if another name is.
-fn dependent(rule: &Json, value: &Json) -> Option<String> {
-    let values = value.as_object()?;
-    for (name, names) in rule.as_object().into_iter().flatten().filter(|(name, _)| values.contains_key(*name))
-    {
-        let names = names.as_array().into_iter().flatten().filter_map(Json::as_str);
-        if let Some(missing) = missing(names, values) {
-            return Some(format!("{} is missing, which {} needs", shown(missing), shown(name)));
+fn dependent(rule: &Json, value: &Json, budget: &CallBudget) -> Result<Option<String>, Fault> {
+    let Json::Object(values) = value else { return Ok(None) };
+    for (name, names) in rule.as_object().into_iter().flatten() {
+        budget.work(NAME_STEPS)?;
+        if values.contains_key(name)
+            && let Some(missing) = missing(names, values, budget)?
+        {
+            return Ok(Some(format!("{} is missing, which {} needs", shown(missing), shown(name))));
         }
     }
-    None
+    Ok(None)
 }
 
 /// A value in short form, for a message.
@@ -223,49 +250,5 @@ fn brief(value: &Json) -> String {
         Json::Array(values) => format!("a list of {}", values.len()),
         Json::Object(_) => "an object".to_owned(),
         other => other.to_string(),
-    }
-}
-
-fn is_same(one: &Json, other: &Json) -> bool {
-    compare(one, other) == Ordering::Equal
-}
-
-/// An order of JSON values in which 1 and 1.0 are equal.
-fn compare(one: &Json, other: &Json) -> Ordering {
-    let kind = |value: &Json| match value {
-        Json::Null => 0,
-        Json::Bool(_) => 1,
-        Json::Number(_) => 2,
-        Json::String(_) => 3,
-        Json::Array(_) => 4,
-        Json::Object(_) => 5,
-    };
-    match (one, other) {
-        (Json::Bool(one), Json::Bool(other)) => one.cmp(other),
-        (Json::Number(one), Json::Number(other)) => compare_numbers(one, other),
-        (Json::String(one), Json::String(other)) => one.cmp(other),
-        (Json::Array(one), Json::Array(other)) => {
-            let pairs = one.iter().zip(other).map(|(one, other)| compare(one, other));
-            pairs.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&other.len()))
-        }
-        (Json::Object(one), Json::Object(other)) => {
-            let pairs = one.iter().zip(other);
-            let order = |((key, value), (other_key, other))| {
-                Ord::cmp(key, other_key).then_with(|| compare(value, other))
-            };
-            pairs.map(order).fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&other.len()))
-        }
-        _ => kind(one).cmp(&kind(other)),
-    }
-}
-
-fn compare_numbers(one: &Number, other: &Number) -> Ordering {
-    match (one.as_i128(), other.as_i128()) {
-        (Some(one), Some(other)) => one.cmp(&other),
-        _ => {
-            let [one, other] = [one, other].map(|number| number.as_f64().unwrap_or(f64::NAN));
-            // Adding 0.0 makes zero and minus zero equal.
-            (one + 0.0).total_cmp(&(other + 0.0))
-        }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn add(functions: &mut Functions) {
     let mut from_yaml =
         signature("yaml_select/1", "The value at a place of the YAML, as JSON without white space.");
     from_yaml.about.to_mut().push_str(yaml::YAML);
-    functions.add(whole(select(from_yaml), |call| selecting(call, yaml::read)));
+    functions.add(whole(select(from_yaml).nanos_per_kib(yaml::COST), |call| selecting(call, yaml::read)));
     let from_toml = signature(
         "toml_select/1",
         "The value at a place of the TOML, as JSON without white space; dates and times are texts.",
@@ -105,12 +105,23 @@ impl Step {
         }
     }
 
+    /// The step as a part of a pointer, shortened for a message.
     fn pointer(&self) -> String {
         match self {
-            Step::Any(key) | Step::Key(key) => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+            Step::Any(key) | Step::Key(key) => match key.char_indices().nth(KEY_SHOWN) {
+                Some((end, _)) => format!("/{}...", escaped(&key[..end])),
+                None => format!("/{}", escaped(key)),
+            },
             Step::Index(index) => format!("/{index}"),
         }
     }
+}
+
+/// The maximum number of characters of a key in a message.
+const KEY_SHOWN: usize = 100;
+
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 fn kind(value: &Json) -> &'static str {
@@ -130,8 +141,16 @@ fn index(digits: &str) -> Option<usize> {
     canonical.then(|| digits.parse().ok()).flatten()
 }
 
+/// The maximum number of steps of a path. No document that is read is nested as deep.
+const STEPS_MOST: usize = 256;
+
+fn too_many_steps() -> Fault {
+    Fault::param("path", format!("has more than {STEPS_MOST} steps"))
+}
+
 fn steps(path: &str) -> Result<Vec<Step>, Fault> {
     match path.strip_prefix('/') {
+        Some(keys) if keys.split('/').nth(STEPS_MOST).is_some() => Err(too_many_steps()),
         Some(keys) => keys.split('/').map(pointed).collect(),
         None if path.is_empty() => Ok(Vec::new()),
         None => named(path),
@@ -161,6 +180,9 @@ fn named(path: &str) -> Result<Vec<Step>, Fault> {
     let mut steps = Vec::new();
     let mut left = path;
     while !left.is_empty() {
+        if steps.len() == STEPS_MOST {
+            return Err(too_many_steps());
+        }
         if let Some(inside) = left.strip_prefix('[') {
             let mut texts = serde_json::Deserializer::from_str(inside).into_iter::<Json>();
             let step = match texts.next() {

@@ -36,18 +36,23 @@ pub(super) fn add(functions: &mut Functions) {
 
 /// The memory for the inputs, as bytes and as values, for `values`, and for intermediate values, which the template
 /// bounds.
-const MEMORY: MemoryNeed =
-    MemoryNeed { base: 40 << 20, per_input: 256, per_input_byte: 3, claims_per_input_byte: TREE };
+const MEMORY: MemoryNeed = MemoryNeed {
+    base: 40 << 20,
+    per_input: 256,
+    per_input_byte: 3,
+    per_param_byte: 4,
+    claims_per_input_byte: TREE,
+};
 
 fn described() -> Signature {
     let mut signature = signature(
         "template/1",
-        "What the template comes to, in Jinja's syntax. Its variables are the inputs, as the list `inputs` and by their \
-         names, and `values`. A variable that is not there is an error; nothing is escaped unless asked. There are `for` \
+        "The rendered template, in Jinja's syntax. Its variables are the inputs, as the list `inputs` and by their \
+         names, and `values`. A variable that is not there is an error; nothing is escaped by default. There are `for` \
          (with `if`, `else`, `break`, `continue` and what `loop` knows), `if`, and expressions with `range`; values get \
          no other names, nothing else can be called, and there are no other templates, no files and no clock. A loop \
          goes over a variable, a part of one, or a list of such. The template has at most 1 MiB, the inputs 16 MiB \
-         together, `values` 16 MiB, what an expression makes on its way 32 MiB, a range 100000 numbers.",
+         together, `values` 16 MiB, the intermediate values of an expression 32 MiB, a range 100000 numbers.",
     )
     .inputs(Arity::at_least(0))
     .needs("template", ParamKind::Text, "the template")
@@ -143,7 +148,8 @@ impl Kernel for TemplateKernel {
         self.variables.extend(self.names.drain(..).zip(inputs.iter().cloned()));
         self.variables.insert("inputs".to_owned(), Variable::from(inputs));
         let values = self.template.variables().iter().map(|name| self.variables.get(name).cloned()).collect();
-        self.run = Some(Run::new(self.template.clone(), values, self.bounds));
+        let run = Run::new(self.template.clone(), values, self.bounds);
+        self.run = Some(run.with_check(move || budget.check().is_ok()));
         self.resume(out)
     }
 
@@ -166,6 +172,7 @@ impl TemplateKernel {
             ErrorKind::Output => Fault::TooLarge { what: "the output", most: self.most },
             ErrorKind::Fuel => Fault::param("template", format!("{error}; `fuel` allows up to {FUEL_MOST}")),
             ErrorKind::Template | ErrorKind::Memory => Fault::param("template", error.to_string()),
+            ErrorKind::Stopped => self.budget.check().err().unwrap_or(Fault::Stopped),
         }
     }
 }
@@ -202,8 +209,12 @@ fn of_json(value: Json) -> Variable {
     }
 }
 
+/// More names than inputs are counted up to this many, for the message.
+const NAMES_LEAST: usize = 1024;
+
 fn names(call: &Call<'_>) -> Result<Vec<String>, Fault> {
-    let names: Vec<String> = call.texts("names")?.into_iter().map(str::to_owned).collect();
+    let names: Vec<String> =
+        call.texts_most("names", call.sizes.len().max(NAMES_LEAST))?.into_iter().map(str::to_owned).collect();
     if names.iter().any(|name| name == "inputs") {
         return Err(Fault::param("names", "`inputs` is the list of all inputs"));
     }

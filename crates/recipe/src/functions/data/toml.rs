@@ -6,6 +6,7 @@ use serde_json::{Map, Number, Value as Json};
 use toml::{Table, Value as Toml};
 
 use super::json::{changed, keyed};
+use super::toml_memory::memory_of;
 use super::{compact, parsed};
 use crate::budget::CallBudget;
 use crate::function::Fault;
@@ -15,8 +16,8 @@ use crate::functions::text::text;
 use crate::registry::Functions;
 use crate::whole::whole;
 
-/// The memory of the densest possible document, per byte of text.
-pub(super) const DENSEST: u64 = 200;
+/// The usual memory of a document, per byte of text.
+pub(super) const USUAL: u64 = 75;
 
 pub(super) fn add(functions: &mut Functions) {
     let without_dates = signature(
@@ -24,7 +25,7 @@ pub(super) fn add(functions: &mut Functions) {
         "The TOML as JSON without white space, keys in the order of their bytes. Refused are dates and times (2.0.0 \
          takes them), `nan` and `inf`.",
     );
-    functions.add(whole(without_dates.claims(DENSEST).nanos_per_kib(80_000), |_| {
+    functions.add(whole(without_dates.claims(USUAL).nanos_per_kib(80_000), |_| {
         changed(|input, budget| compact(&read(input, Dates::Refused, budget)?, budget))
     }));
     let with_dates = signature(
@@ -32,7 +33,7 @@ pub(super) fn add(functions: &mut Functions) {
         "The TOML as JSON without white space, keys in the order of their bytes; dates and times are texts, as RFC 3339 \
          writes them. Refused are `nan` and `inf`.",
     );
-    functions.add(whole(with_dates.claims(DENSEST).nanos_per_kib(80_000), |_| {
+    functions.add(whole(with_dates.claims(USUAL).nanos_per_kib(80_000), |_| {
         changed(|input, budget| compact(&read(input, Dates::Text, budget)?, budget))
     }));
     let to_toml = signature(
@@ -54,11 +55,11 @@ pub(super) enum Dates {
     Text,
 }
 
-/// Parses a whole input as TOML. Memory cannot be claimed node by node, so the memory of the densest possible document
-/// is claimed.
+/// Parses a whole input as TOML. Memory cannot be claimed node by node, so it is estimated from the text before.
 pub(super) fn read(input: &Bytes, dates: Dates, budget: &CallBudget) -> Result<Json, Fault> {
     let text = text(0, input)?;
-    budget.claim(text.len() as u64 * DENSEST)?;
+    budget.claim(memory_of(text))?;
+    budget.check()?;
     let table: Table = text.parse().map_err(|error: toml::de::Error| {
         let (line, _) = position(text, error.span().unwrap_or_default().start);
         Fault::input(0, format!("not TOML, in line {line}: {}", error.message()))
@@ -103,13 +104,30 @@ fn written(input: &Bytes, most: Most, budget: &CallBudget) -> Result<Bytes, Faul
     most.allows(
         object.iter().map(|(key, value)| headers(value, written_len(key))).fold(0, usize::saturating_add),
     )?;
-    // This covers the table, and the text as it grows.
-    budget.claim(input.len() as u64 * DENSEST)?;
+    let value = Json::Object(object);
+    budget.claim(weight(&value).saturating_add(3 * headers(&value, 0) as u64))?;
+    let Json::Object(object) = value else { unreachable!("it was one above") };
+    budget.check()?;
     let table = table_of(object, &mut Vec::new())?;
     let text =
         toml::to_string(&table).map_err(|error| Fault::input(0, format!("TOML cannot say it: {error}")))?;
     most.allows(text.len())?;
     Ok(text.into())
+}
+
+/// The memory of the TOML that a value becomes: the table, and the text as it grows.
+fn weight(value: &Json) -> u64 {
+    const VALUE: u64 = 150;
+    const TABLE: u64 = 1200;
+    match value {
+        Json::Array(values) => values.iter().map(weight).fold(VALUE, u64::saturating_add),
+        Json::Object(values) => values
+            .iter()
+            .map(|(key, value)| weight(value).saturating_add(4 * written_len(key) as u64))
+            .fold(TABLE, u64::saturating_add),
+        Json::String(text) => VALUE + 4 * written_len(text) as u64,
+        _ => VALUE,
+    }
 }
 
 /// The size of the table headers in a value, in bytes. Each header repeats all keys on its path, so the headers can be

@@ -19,6 +19,7 @@ use crate::functions::kernels::signature;
 use crate::functions::output::Output;
 use crate::functions::text::text;
 use crate::registry::Functions;
+use crate::signature::Signature;
 use crate::whole::{Body, whole};
 
 /// The rules by which YAML is read, shared by all functions that read it.
@@ -26,6 +27,9 @@ pub(super) const YAML: &str = " The input is one document of YAML 1.2; `<<` merg
     Integers beyond 64 bits become floats. \
     Refused are keys that are there twice, tags beyond those of the core schema, `.nan` and `.inf`, more than 1000000 \
     nodes from aliases, and more than 127 lists and maps around a value.";
+
+/// The cost depends on the number of aliases, and on the nodes that each of them repeats.
+pub(super) const COST: u32 = Signature::OPAQUE;
 
 /// The memory of the parser, per byte of text.
 const READER: u64 = 8;
@@ -36,7 +40,7 @@ pub(super) fn add(functions: &mut Functions) {
         "The YAML as JSON without white space; keys keep their order, and nothing is null.",
     );
     to_json.about.to_mut().push_str(YAML);
-    functions.add(whole(to_json.bounds_held_output().claims(TREE).nanos_per_kib(120_000), |call| {
+    functions.add(whole(to_json.bounds_held_output().claims(TREE).nanos_per_kib(COST), |call| {
         let most = call.max_bytes_held()?;
         Ok(Box::new(move |inputs, budget| {
             let document: OrderedDocument = read(&inputs[0], budget)?;

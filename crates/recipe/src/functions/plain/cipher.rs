@@ -27,7 +27,7 @@ pub(super) fn add(functions: &mut Functions) {
             cipher.encrypt(nonce, plain).map_err(|_| Fault::input(0, most))
         })
     }));
-    let opened = "What aead_encrypt was given; another key, nonce or input is an error.";
+    let opened = "The input of `aead_encrypt`, decrypted. Another key, nonce or input is an error.";
     functions.add(whole(with_key("aead_decrypt/1.0.0", opened, 12), |call| {
         gcm(call, |cipher, nonce, sealed| {
             let unlike = "its tag is not that of its bytes with this key and nonce";

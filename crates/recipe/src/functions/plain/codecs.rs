@@ -133,26 +133,31 @@ impl Zstd {
     const CHAIN: u32 = 24;
     const HASH: u32 = 22;
 
-    /// The memory of a compression level: window, tables and buffers, for an input of unknown size.
+    /// The memory of each compression level from 1 in MiB: window, tables and buffers, for an input of unknown size.
+    const MEMORY: [u64; 22] =
+        [3, 4, 5, 6, 7, 7, 10, 10, 17, 27, 27, 47, 39, 55, 71, 40, 60, 60, 92, 92, 92, 92];
+
     fn memory(level: u64) -> u64 {
-        const MIB: u64 = 1 << 20;
-        match level {
-            0..=2 => 4 * MIB,
-            3..=5 => 8 * MIB,
-            6..=12 => 32 * MIB,
-            13..=17 => 64 * MIB,
-            _ => 128 * MIB,
+        Zstd::MEMORY[level as usize - 1] << 20
+    }
+
+    /// The parameters of a compression level.
+    fn parameters(level: u64) -> Vec<CParameter> {
+        let mut parameters = vec![CParameter::CompressionLevel(level as i32)];
+        if level > 19 {
+            parameters.push(CParameter::WindowLog(Zstd::WINDOW));
+            parameters.push(CParameter::ChainLog(Zstd::CHAIN));
+            parameters.push(CParameter::HashLog(Zstd::HASH));
         }
+        parameters
     }
 
     pub(super) fn new(level: u64, budget: &CallBudget) -> Result<Zstd, Fault> {
         budget.claim(Zstd::memory(level))?;
         let begin = || {
             let mut encoder = Encoder::new(level as i32)?;
-            if level > 19 {
-                encoder.set_parameter(CParameter::WindowLog(Zstd::WINDOW))?;
-                encoder.set_parameter(CParameter::ChainLog(Zstd::CHAIN))?;
-                encoder.set_parameter(CParameter::HashLog(Zstd::HASH))?;
+            for parameter in Zstd::parameters(level) {
+                encoder.set_parameter(parameter)?;
             }
             Ok(encoder)
         };
@@ -267,7 +272,7 @@ impl Unpack for Unzlib {
 }
 
 /// A zstd decompressor. A frame takes memory for its window, whose size is in the frame header. The decoder refuses
-/// windows larger than the grant, and the call is then repeated with a grant for the largest window.
+/// windows larger than the grant, and the call is then repeated with a larger grant.
 pub(super) struct Unzstd {
     decoder: Decoder<'static>,
     window: u32,
@@ -275,17 +280,18 @@ pub(super) struct Unzstd {
 }
 
 impl Unzstd {
-    /// The window sizes that are tried, as powers of two.
-    const WINDOWS: [u32; 2] = [21, 27];
+    /// The smallest window that memory is claimed for, and the largest that is accepted, as powers of two.
+    const LEAST: u32 = 21;
+    const MOST: u32 = 27;
 
-    /// The memory of a decoder, which holds two windows.
+    /// The memory of a decoder: the window, and less than 1 MiB for tables and buffers.
     fn memory(window: u32) -> u64 {
-        (2 << window) + (1 << 20)
+        (1 << window) + (1 << 20)
     }
 
     pub(super) fn new(budget: &Arc<CallBudget>) -> Result<Unzstd, Fault> {
-        let [small, large] = Unzstd::WINDOWS;
-        let window = if budget.granted() >= Unzstd::memory(large) { large } else { small };
+        let is_granted = |window: &u32| Unzstd::memory(*window) <= budget.granted();
+        let window = (Unzstd::LEAST..=Unzstd::MOST).rev().find(is_granted).unwrap_or(Unzstd::LEAST);
         budget.claim(Unzstd::memory(window))?;
         let begin = || {
             let mut decoder = Decoder::new()?;
@@ -297,11 +303,17 @@ impl Unzstd {
     }
 
     fn fault(&self, error: &io::Error) -> Fault {
-        let [small, large] = Unzstd::WINDOWS;
-        if self.window == small && error.to_string().contains("too much memory") {
-            return Fault::Memory { needed: Unzstd::memory(large), granted: self.budget.granted() };
+        if !error.to_string().contains("too much memory") {
+            return Fault::input(0, format!("is not a zstd stream: {error}"));
         }
-        Fault::input(0, format!("is not a zstd stream: {error}"))
+        match self.window < Unzstd::MOST {
+            true => Fault::Memory { needed: Unzstd::memory(self.window + 1), granted: self.budget.granted() },
+            false => Fault::input(
+                0,
+                "has a frame with a window of more than 128 MiB; compress it with a smaller window \
+                 (`zstd --long=27` or less)",
+            ),
+        }
     }
 }
 
@@ -350,6 +362,46 @@ impl Unpack for Unbrotli {
             BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {
                 Ok(Step { read, written, ended: false })
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zstd::zstd_safe::{CCtx, DCtx, InBuffer};
+
+    use super::*;
+
+    /// The claims are compared to the sizes that the library reports, since its allocations are not counted elsewhere.
+    #[test]
+    fn zstd_takes_the_memory_that_is_claimed() {
+        let input = vec![7; 64 << 10];
+        let mut output = vec![0; 256 << 10];
+        for level in 1..=22 {
+            let mut context = CCtx::create();
+            for parameter in Zstd::parameters(level) {
+                context.set_parameter(parameter).unwrap();
+            }
+            let mut buffer = OutBuffer::around(&mut output[..]);
+            context.compress_stream(&mut buffer, &mut InBuffer::around(&input)).unwrap();
+            let (held, claimed) = (context.sizeof() as u64, Zstd::memory(level));
+            assert!(
+                held <= claimed && claimed < held + (4 << 20),
+                "level {level}: {held}, claimed {claimed}"
+            );
+        }
+        for window in Unzstd::LEAST..=Unzstd::MOST {
+            // A frame with this window and one empty block, which is not the last.
+            let frame = [0x28, 0xb5, 0x2f, 0xfd, 0, ((window - 10) << 3) as u8, 0, 0, 0];
+            let mut context = DCtx::create();
+            context.set_parameter(DParameter::WindowLogMax(window)).unwrap();
+            let mut buffer = OutBuffer::around(&mut output[..]);
+            context.decompress_stream(&mut buffer, &mut InBuffer::around(&frame)).unwrap();
+            let (held, claimed) = (context.sizeof() as u64, Unzstd::memory(window));
+            assert!(
+                held <= claimed && claimed < held + (1 << 20),
+                "window {window}: {held}, claimed {claimed}"
+            );
         }
     }
 }

@@ -80,7 +80,7 @@ fn packs(id: &'static str, about: &'static str, nanos: u32) -> Signature {
 fn unpacks(id: &'static str, about: &'static str) -> Signature {
     let mut signature = signature(id, about).bounds_output().nanos_per_kib(COSTLY).base_memory(DEFLATE);
     signature.about =
-        format!("{about} A cut-off end is an error, and so is something behind the end.").into();
+        format!("{about} A truncated stream is an error, and so are bytes after its end.").into();
     signature
 }
 
@@ -195,7 +195,7 @@ fn lz4(input: &[u8]) -> Result<Bytes, Fault> {
 fn unlz4(call: &Call<'_>) -> Result<Body, Fault> {
     let most = call.max_bytes()?;
     Ok(Box::new(move |inputs, budget| {
-        let corrupt = |problem: &str| Fault::input(0, format!("is no size and LZ4 block: {problem}"));
+        let corrupt = |problem: &str| Fault::input(0, format!("is not a size and an LZ4 block: {problem}"));
         let Some((size, block)) = inputs[0].split_first_chunk::<4>() else {
             return Err(corrupt("it has fewer than 4 bytes"));
         };
@@ -217,9 +217,9 @@ fn snappy(input: &[u8]) -> Result<Bytes, Fault> {
 fn unsnappy(call: &Call<'_>) -> Result<Body, Fault> {
     let most = call.max_bytes()?;
     Ok(Box::new(move |inputs, budget| {
-        let corrupt = |error: snap::Error| Fault::input(0, format!("is no snappy block: {error}"));
+        let corrupt = |error: snap::Error| Fault::input(0, format!("is not a snappy block: {error}"));
         if inputs[0].is_empty() {
-            return Err(Fault::input(0, "is no snappy block: it is empty"));
+            return Err(Fault::input(0, "is not a snappy block: it is empty"));
         }
         let size = snap::raw::decompress_len(&inputs[0]).map_err(corrupt)?;
         let size = declared(size as u64, most, inputs[0].len(), 64)?;

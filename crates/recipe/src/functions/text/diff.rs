@@ -1,7 +1,10 @@
 //! Computes the difference between two texts.
 
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +17,7 @@ use crate::function::Fault;
 use crate::functions::kernels::signature;
 use crate::functions::output::{Most, Output};
 use crate::registry::Functions;
-use crate::signature::Arity;
+use crate::signature::{Arity, Signature};
 use crate::whole::whole;
 
 /// The number of unchanged lines shown around each change.
@@ -27,13 +30,14 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
         signature(
             "diff/1.0.0",
-            "What makes the second text out of the first: a unified diff of lines without their ends, with three lines \
+            "The changes from the first text to the second: a unified diff of lines without their ends, with three lines \
              around each change; two header lines alone if no line differs. Line ends and a final line end are not \
              compared; 2.0.0 compares bytes.",
         )
         .inputs(Arity::exactly(2))
         .claims(8)
-        .nanos_per_kib(6000)
+        // The work depends on the number of differences.
+        .nanos_per_kib(Signature::OPAQUE)
         .unlike_deriva(
             "Of several shortest diffs, another one may be chosen. Inputs with too much in another order are refused, \
              as by `diff/2.0.0`.",
@@ -50,14 +54,15 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
         signature(
             "diff/2.0.0",
-            "What makes the second input out of the first: a unified diff of lines as they are, with \
+            "The changes from the first input to the second: a unified diff of lines as they are, with \
              three lines around each change; two header lines alone if the inputs are equal. \
              `patch/2.0.0` turns it back into the second input, byte by byte. Refused are inputs with too \
              much in another order: with about 20000 lines that both have in different places.",
         )
         .inputs(Arity::exactly(2))
         .claims(8)
-        .nanos_per_kib(6000),
+        // The work depends on the number of differences.
+        .nanos_per_kib(Signature::OPAQUE),
         |_| {
             Ok(Box::new(|inputs, budget| {
                 claim_lines(&inputs, budget)?;
@@ -199,12 +204,72 @@ fn common(old: &[&[u8]], new: &[&[u8]], budget: &CallBudget) -> Result<Vec<(usiz
         DiffOp::Equal { old_index, new_index, len } => Some((old_index, new_index, len)),
         _ => None,
     };
-    let pairs = capture_diff_slices(Algorithm::Myers, &left_numbers, &right_numbers)
+    let check = SearchCheck { budget, compared: Cell::new(0), fault: RefCell::new(None) };
+    let [left_lines, right_lines] = [&left_numbers, &right_numbers].map(|numbers| {
+        numbers.iter().map(|number| Line { number: *number, check: &check }).collect::<Vec<_>>()
+    });
+    let changes = capture_diff_slices(Algorithm::Myers, &left_lines, &right_lines);
+    if let Some(fault) = check.fault.take() {
+        return Err(fault);
+    }
+    let pairs = changes
         .into_iter()
         .filter_map(equal)
         .flat_map(|(old, new, len)| (0..len).map(move |more| (old + more, new + more)))
         .map(|(old, new)| (left[old].0, right[new].0));
     Ok(pairs.collect())
+}
+
+/// A line in the search for differences, by its number.
+struct Line<'a> {
+    number: u32,
+    check: &'a SearchCheck<'a>,
+}
+
+/// Checks the budget during a search, which has no interface for that: its comparisons do it. Once the call must stop,
+/// all lines are equal, so that the search ends soon.
+struct SearchCheck<'a> {
+    budget: &'a CallBudget,
+    compared: Cell<u32>,
+    fault: RefCell<Option<Fault>>,
+}
+
+impl SearchCheck<'_> {
+    const BETWEEN_CHECKS: u32 = 1 << 16;
+
+    fn must_stop(&self) -> bool {
+        self.compared.set(self.compared.get().wrapping_add(1));
+        if self.compared.get().is_multiple_of(SearchCheck::BETWEEN_CHECKS) && self.fault.borrow().is_none() {
+            self.fault.replace(self.budget.check().err());
+        }
+        self.fault.borrow().is_some()
+    }
+}
+
+impl PartialEq for Line<'_> {
+    fn eq(&self, other: &Line<'_>) -> bool {
+        self.number == other.number || self.check.must_stop()
+    }
+}
+
+impl Eq for Line<'_> {}
+
+impl Hash for Line<'_> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.number.hash(hasher);
+    }
+}
+
+impl PartialOrd for Line<'_> {
+    fn partial_cmp(&self, other: &Line<'_>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Line<'_> {
+    fn cmp(&self, other: &Line<'_>) -> Ordering {
+        self.number.cmp(&other.number)
+    }
 }
 
 /// The maximum number of steps to decide whether two texts are similar enough to compare. The comparison itself takes
@@ -255,4 +320,28 @@ fn is_near(old: &[u32], new: &[u32], budget: &CallBudget) -> Result<bool, Fault>
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functions::tests::counted_budget;
+
+    /// The search itself checks the budget, too, not only the estimate before it.
+    #[test]
+    fn a_search_for_differences_can_be_stopped() {
+        let lines = |step: usize| (0..3000).map(|at| format!("{}\n", at * step % 3001)).collect::<Vec<_>>();
+        let [old, new] = [lines(1), lines(1000)];
+        let [old, new] = [&old, &new].map(|lines| lines.iter().map(String::as_bytes).collect::<Vec<_>>());
+        let numbers = |step: usize| (0..3000).map(|at| (at * step % 3001) as u32).collect::<Vec<_>>();
+        let (budget, checks) = counted_budget(u64::MAX >> 20);
+        is_near(&numbers(1), &numbers(1000), &budget).unwrap();
+        let estimate = checks();
+        let (budget, checks) = counted_budget(u64::MAX >> 20);
+        common(&old, &new, &budget).unwrap();
+        assert!(checks() > estimate + 20, "{} checks, {estimate} of the estimate", checks());
+        let (budget, _) = counted_budget(estimate + 10);
+        let stopped = common(&old, &new, &budget);
+        assert!(matches!(stopped, Err(Fault::TooLong { .. })), "{stopped:?}");
+    }
 }

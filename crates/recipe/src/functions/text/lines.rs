@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::pattern::{Pattern, REGEX};
+use super::pattern::{Caches, Pattern, REGEX};
 use super::split::{Gap, OfLines, of_lines, shown};
 use crate::function::{Call, Fault, Kernel, Out};
 use crate::functions::kernels::{Begin, StreamingFunction, signature};
@@ -118,7 +118,7 @@ fn add_sums(functions: &mut Functions) {
     );
     let average = signature(
         "average/1.0.0",
-        "The sum of the numbers in the lines, as `sum/1.0.0` has it, divided by how many they are. An error \
+        "The sum of the numbers in the lines, as `sum/1.0.0` has it, divided by their count. An error \
          if there are none.",
     );
     functions.add(StreamingFunction(sum.nanos_per_kib(5000), |call| {
@@ -133,7 +133,7 @@ fn add_sums(functions: &mut Functions) {
 /// A kernel that outputs the lines that match a pattern, or those that do not.
 fn matching(call: &Call<'_>, wanted: bool) -> Result<Box<dyn Kernel>, Fault> {
     let pattern = Pattern::of(call, "pattern")?;
-    let (mut caches, budget, mut gap) = (pattern.caches(), Arc::clone(call.budget), Gap::default());
+    let (mut caches, budget, mut gap) = (Caches::default(), Arc::clone(call.budget), Gap::default());
     Ok(of_lines(call, move |_, line: &str, out: &mut Out| {
         if pattern.is_match(&mut caches, line, &budget)? == wanted {
             gap.before(out);

@@ -2,6 +2,7 @@
 
 mod split;
 mod pattern;
+mod pike;
 mod chars;
 mod lines;
 mod order;

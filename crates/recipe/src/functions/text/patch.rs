@@ -106,13 +106,14 @@ fn hunk_start(header: &str) -> Option<usize> {
 }
 
 fn patched(original: &[u8], diff: &[u8]) -> Result<Bytes, Fault> {
-    let mut diff = Diff { left: diff, line: 0 };
     let mut text = Text {
         original: original.split_inclusive(|byte| *byte == b'\n').collect(),
         at: 0,
-        made: Vec::with_capacity(original.len()),
+        // The output has no line that is in neither input.
+        made: Vec::with_capacity(original.len() + diff.len()),
         count: 0,
     };
+    let mut diff = Diff { left: diff, line: 0 };
     diff.skip_headers()?;
     while let Some(header) = diff.next() {
         let hunk = Hunk::read(header).ok_or_else(|| {

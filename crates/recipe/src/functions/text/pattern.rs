@@ -3,18 +3,23 @@
 //! Patterns are limited before they are compiled, because compilation cannot be interrupted. A search of a long text
 //! with a large pattern can be slow, so it runs step by step on the lazy DFA and checks the call's budget at intervals.
 
+use std::sync::Arc;
+
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::hybrid::{CacheError, LazyStateID};
 use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::{self, NFA};
 use regex_automata::util::captures::Captures;
 use regex_automata::util::iter::Searcher;
+use regex_automata::util::prefilter::Prefilter;
+use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, Match, MatchError, MatchKind, PatternID, Span};
 use regex_syntax::ast::{self, Ast};
 use regex_syntax::hir::Hir;
 
-use crate::budget::CallBudget;
+use super::pike;
+use crate::budget::{CallBudget, Claim};
 use crate::function::{Call, Fault};
 
 /// The syntax of patterns, for all functions that take one.
@@ -33,28 +38,41 @@ const COMPILED_MOST: usize = 2 << 20;
 /// The memory of a compiled pattern with its caches, as a multiple of its automaton.
 const COMPILED_FACTOR: u64 = 16;
 
-/// The size of one lazy DFA cache in bytes.
-const CACHE: usize = 1 << 20;
+/// The size of one lazy DFA cache in bytes, and as a multiple of the automaton.
+const CACHE_LEAST: usize = 64 << 10;
+const CACHE_MOST: usize = 1 << 20;
+const CACHE_FACTOR: usize = 8;
 
 /// Searches with at most this product of states and text length run without interruption.
-const SHORT: usize = 100_000_000;
+const SHORT: usize = 4 << 20;
 
-/// Bytes between two checks of the budget.
-const BETWEEN_CHECKS: usize = 1 << 10;
+/// The product of states and text length between two checks of the budget, of a search in steps.
+const BETWEEN_CHECKS: usize = 1 << 20;
+
+/// The work of a search in addition to its text, in bytes of text.
+const SEARCH: usize = 16;
 
 /// A compiled pattern.
 pub(in crate::functions) struct Pattern {
     regex: Regex,
     /// The number of states of the automaton, which bounds the steps per byte of text.
     states: usize,
+    /// The size of one lazy DFA cache in bytes.
+    cache: usize,
+    /// Finds the texts that every match begins with, much faster than a search in steps.
+    prefilter: Option<Prefilter>,
     forward: DFA,
     reverse: DFA,
 }
 
-/// The caches for the searches of one call.
-pub(in crate::functions) struct Caches {
+/// The caches for the searches of one call, once a search is long.
+#[derive(Default)]
+pub(in crate::functions) struct Caches(Option<SteppingCaches>);
+
+struct SteppingCaches {
     forward: Cache,
     reverse: Cache,
+    _claim: Claim,
 }
 
 impl Pattern {
@@ -78,26 +96,31 @@ impl Pattern {
         let large =
             || wrong(format!("the compiled pattern takes more than {COMPILED_MOST} bytes; repeat less"));
         let nfa = |reverse: bool| {
+            // Groups are searched forward.
+            let captures = if reverse { thompson::WhichCaptures::None } else { thompson::WhichCaptures::All };
             let config = thompson::Config::new()
                 .reverse(reverse)
-                .which_captures(thompson::WhichCaptures::None)
+                .which_captures(captures)
                 .nfa_size_limit(Some(COMPILED_MOST));
             thompson::Compiler::new().configure(config).build_from_hir(&hir).map_err(|_| large())
         };
         let (forward, reverse) = (nfa(false)?, nfa(true)?);
-        let bytes = (forward.memory_usage() + reverse.memory_usage()) as u64;
-        call.budget.claim(bytes.saturating_mul(COMPILED_FACTOR).saturating_add(4 * CACHE as u64))?;
+        let bytes = forward.memory_usage() + reverse.memory_usage();
+        let cache = bytes.saturating_mul(CACHE_FACTOR).clamp(CACHE_LEAST, CACHE_MOST);
+        call.budget.claim((bytes as u64).saturating_mul(COMPILED_FACTOR).saturating_add(4 * cache as u64))?;
         let config = Regex::config()
             .nfa_size_limit(Some(COMPILED_MOST))
             .onepass_size_limit(Some(COMPILED_MOST / 2))
             .dfa_size_limit(Some(COMPILED_MOST / 2))
-            .hybrid_cache_capacity(CACHE);
+            .hybrid_cache_capacity(cache);
         let regex = Regex::builder().configure(config).build_from_hir(&hir).map_err(|_| large())?;
         let states = forward.states().len();
-        let dfa = |nfa, kind| stepping(nfa, kind).map_err(wrong);
+        let dfa = |nfa, kind| stepping(nfa, kind, cache).map_err(wrong);
         Ok(Pattern {
             regex,
             states,
+            cache,
+            prefilter: Prefilter::from_hir_prefix(MatchKind::LeftmostFirst, &hir),
             forward: dfa(forward, MatchKind::LeftmostFirst)?,
             reverse: dfa(reverse, MatchKind::All)?,
         })
@@ -108,19 +131,15 @@ impl Pattern {
         parse(text).map(|_| ()).map_err(|problem| Fault::param(name, problem))
     }
 
-    /// Creates the caches for searches.
-    pub(in crate::functions) fn caches(&self) -> Caches {
-        Caches { forward: self.forward.create_cache(), reverse: self.reverse.create_cache() }
-    }
-
     /// Whether the text contains a match.
     pub(in crate::functions) fn is_match(
         &self,
         caches: &mut Caches,
         text: &str,
-        budget: &CallBudget,
+        budget: &Arc<CallBudget>,
     ) -> Result<bool, Fault> {
         if self.is_short(text.len()) {
+            self.count(text.len(), budget)?;
             return Ok(self.regex.is_match(text));
         }
         Ok(self.find(caches, &Input::new(text).earliest(true), budget)?.is_some())
@@ -130,10 +149,10 @@ impl Pattern {
     pub(super) fn matches(
         &self,
         text: &str,
-        budget: &CallBudget,
+        budget: &Arc<CallBudget>,
         mut each: impl FnMut(Span) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        let mut caches = self.caches();
+        let mut caches = Caches::default();
         let mut searcher = Searcher::new(Input::new(text));
         loop {
             budget.check()?;
@@ -153,14 +172,14 @@ impl Pattern {
     }
 
     /// The groups of a match.
-    pub(super) fn groups(&self, text: &str, span: Span) -> Result<Captures, Fault> {
-        if self.states.saturating_mul(span.len()) > 10 * SHORT {
-            let problem =
-                format!("a match of {} bytes is too long for the groups of this pattern", span.len());
-            return Err(Fault::input(0, problem));
-        }
+    pub(super) fn groups(&self, text: &str, span: Span, budget: &Arc<CallBudget>) -> Result<Captures, Fault> {
         let mut groups = self.regex.create_captures();
-        self.regex.captures(Input::new(text).span(span).anchored(Anchored::Yes), &mut groups);
+        let input = Input::new(text).span(span).anchored(Anchored::Yes);
+        if self.is_short(span.len()) {
+            self.regex.captures(input, &mut groups);
+        } else if pike::search(self.forward.get_nfa(), &input, groups.slots_mut(), budget)? {
+            groups.set_pattern(Some(PatternID::ZERO));
+        }
         Ok(groups)
     }
 
@@ -168,17 +187,31 @@ impl Pattern {
         self.states.saturating_mul(len) <= SHORT
     }
 
+    /// Counts the work of a short search.
+    fn count(&self, len: usize, budget: &CallBudget) -> Result<(), Fault> {
+        budget.work(self.states.saturating_mul(len + SEARCH) as u64)
+    }
+
     /// The first match in the input's span.
     fn find(
         &self,
         caches: &mut Caches,
         input: &Input<'_>,
-        budget: &CallBudget,
+        budget: &Arc<CallBudget>,
     ) -> Result<Option<Match>, Fault> {
         if self.is_short(input.get_span().len()) {
+            self.count(input.get_span().len(), budget)?;
             return Ok(self.regex.find(input.clone()));
         }
+        let caches = match &mut caches.0 {
+            Some(caches) => caches,
+            none => none.insert(self.caches(budget)?),
+        };
         let mut input = input.clone();
+        if let Some(prefilter) = &self.prefilter {
+            let Some(first) = prefilter.find(input.haystack(), input.get_span()) else { return Ok(None) };
+            input.set_start(first.start);
+        }
         while let Some(span) = self.find_by_steps(caches, &input, budget)? {
             let splits = |at: usize| at < input.haystack().len() && (input.haystack()[at] as i8) < -0x40;
             if span.is_empty() && splits(span.start) {
@@ -191,34 +224,45 @@ impl Pattern {
         Ok(None)
     }
 
+    /// Creates the caches for searches in steps.
+    fn caches(&self, budget: &Arc<CallBudget>) -> Result<SteppingCaches, Fault> {
+        let mut claim = Claim::new(budget);
+        claim.grow_to(2 * self.cache as u64)?;
+        let (forward, reverse) = (self.forward.create_cache(), self.reverse.create_cache());
+        Ok(SteppingCaches { forward, reverse, _claim: claim })
+    }
+
     fn find_by_steps(
         &self,
-        caches: &mut Caches,
+        caches: &mut SteppingCaches,
         input: &Input<'_>,
-        budget: &CallBudget,
+        budget: &Arc<CallBudget>,
     ) -> Result<Option<Span>, Fault> {
         let end = match self.find_end(&mut caches.forward, input, budget) {
             Ok(end) => end,
             Err(SearchFailure::Fault(fault)) => return Err(fault),
-            Err(SearchFailure::Automaton) => return self.find_otherwise(input),
+            Err(SearchFailure::Automaton) => return self.find_otherwise(input, budget),
         };
         let Some(end) = end else { return Ok(None) };
         let before = input.clone().span(input.start()..end).anchored(Anchored::Yes);
         match self.find_start(&mut caches.reverse, &before, budget) {
             Ok(start) => Ok(Some(Span { start: start.unwrap_or(end), end })),
             Err(SearchFailure::Fault(fault)) => Err(fault),
-            Err(SearchFailure::Automaton) => self.find_otherwise(input),
+            Err(SearchFailure::Automaton) => self.find_otherwise(input, budget),
         }
     }
 
     /// Searches without the lazy DFA, which does not support Unicode word boundaries next to characters beyond ASCII.
-    fn find_otherwise(&self, input: &Input<'_>) -> Result<Option<Span>, Fault> {
-        if self.states.saturating_mul(input.get_span().len()) > 10 * SHORT {
-            let problem =
-                "has too much text for `\\b` of Unicode in this pattern; `(?-u:\\b)` looks at ASCII only";
-            return Err(Fault::input(0, problem));
-        }
-        Ok(self.regex.find(input.clone()).map(|found| found.span()))
+    fn find_otherwise(&self, input: &Input<'_>, budget: &Arc<CallBudget>) -> Result<Option<Span>, Fault> {
+        let mut slots = [None; 2];
+        pike::search(self.forward.get_nfa(), input, &mut slots, budget)?;
+        let [start, end] = slots.map(|slot| slot.map(NonMaxUsize::get));
+        Ok(start.zip(end).map(|(start, end)| Span { start, end }))
+    }
+
+    /// Bytes between two checks of the budget less 1, as a mask.
+    fn check_mask(&self) -> usize {
+        (1 << (BETWEEN_CHECKS / self.states).clamp(16, 16 << 10).ilog2()) - 1
     }
 
     /// The end of the first match.
@@ -229,9 +273,12 @@ impl Pattern {
         budget: &CallBudget,
     ) -> Result<Option<usize>, SearchFailure> {
         let mut state = self.forward.start_state_forward(cache, input)?;
-        let mut end = None;
+        let (mut end, mask) = (None, self.check_mask());
         for (at, byte) in (input.start()..).zip(&input.haystack()[input.get_range()]) {
-            state = next(&self.forward, cache, state, *byte, at, budget)?;
+            if at & mask == 0 {
+                budget.check().map_err(SearchFailure::Fault)?;
+            }
+            state = self.forward.next_state(cache, state, *byte)?;
             if state.is_tagged() {
                 match kind(state)? {
                     // A match is seen one byte after its end.
@@ -259,9 +306,12 @@ impl Pattern {
         budget: &CallBudget,
     ) -> Result<Option<usize>, SearchFailure> {
         let mut state = self.reverse.start_state_reverse(cache, input)?;
-        let mut start = None;
+        let (mut start, mask) = (None, self.check_mask());
         for at in input.get_range().rev() {
-            state = next(&self.reverse, cache, state, input.haystack()[at], at, budget)?;
+            if at & mask == 0 {
+                budget.check().map_err(SearchFailure::Fault)?;
+            }
+            state = self.reverse.next_state(cache, state, input.haystack()[at])?;
             if state.is_tagged() {
                 match kind(state)? {
                     Kind::Match => start = Some(at + 1),
@@ -312,25 +362,11 @@ fn kind(state: LazyStateID) -> Result<Kind, SearchFailure> {
     }
 }
 
-fn next(
-    dfa: &DFA,
-    cache: &mut Cache,
-    state: LazyStateID,
-    byte: u8,
-    at: usize,
-    budget: &CallBudget,
-) -> Result<LazyStateID, SearchFailure> {
-    if at.is_multiple_of(BETWEEN_CHECKS) {
-        budget.check().map_err(SearchFailure::Fault)?;
-    }
-    Ok(dfa.next_state(cache, state, byte)?)
-}
-
-fn stepping(nfa: NFA, kind: MatchKind) -> Result<DFA, String> {
+fn stepping(nfa: NFA, kind: MatchKind, cache: usize) -> Result<DFA, String> {
     let config = DFA::config()
         .match_kind(kind)
         .unicode_word_boundary(true)
-        .cache_capacity(CACHE)
+        .cache_capacity(cache)
         .skip_cache_capacity_check(true);
     DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| error.to_string())
 }

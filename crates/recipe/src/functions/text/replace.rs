@@ -77,8 +77,7 @@ fn replacing(call: &Call<'_>) -> Result<Body, Fault> {
 }
 
 fn redacting_in_turn(call: &Call<'_>) -> Result<Body, Fault> {
-    let texts: Vec<&str> = call.text("patterns")?.split(',').map(str::trim).collect();
-    check_patterns(&texts)?;
+    let texts = patterns(call)?;
     let compile = |text: &&str| Pattern::compile(call, "patterns", text);
     let patterns = texts.iter().map(compile).collect::<Result<Vec<Pattern>, Fault>>()?;
     let most = call.max_bytes_held()?;
@@ -89,8 +88,7 @@ fn redacting_in_turn(call: &Call<'_>) -> Result<Body, Fault> {
 }
 
 fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
-    let texts = call.texts("patterns")?;
-    check_patterns(&texts)?;
+    let texts = patterns(call)?;
     // Each pattern is checked alone, so that an error names the pattern.
     texts.iter().try_for_each(|text| Pattern::check("patterns", text))?;
     let any = texts.iter().map(|text| format!("(?:{text})")).collect::<Vec<_>>().join("|");
@@ -99,21 +97,17 @@ fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
     Ok(Box::new(move |inputs, budget| replace(&any, REDACTED, &inputs[0], most, budget)))
 }
 
-/// Checks that the patterns are few and short enough to be compiled together.
-fn check_patterns(texts: &[&str]) -> Result<(), Fault> {
+/// The patterns of a call, if they are few and short enough to be compiled together.
+fn patterns<'a>(call: &Call<'a>) -> Result<Vec<&'a str>, Fault> {
+    let texts = call.texts_most("patterns", PATTERNS_MOST)?;
     let wrong = |problem: String| Err(Fault::param("patterns", problem));
     if texts.iter().any(|text| text.is_empty()) {
         return wrong("an empty pattern matches everywhere; leave it out".to_owned());
     }
     let bytes: usize = texts.iter().map(|text| text.len() + "(?:)|".len()).sum();
-    match (texts.len(), bytes) {
-        (count, _) if count > PATTERNS_MOST => {
-            wrong(format!("there are {count} patterns; there may be {PATTERNS_MOST}"))
-        }
-        (_, bytes) if bytes > PATTERNS_BYTES_MOST => {
-            wrong(format!("the patterns have {bytes} bytes; they may have {PATTERNS_BYTES_MOST}"))
-        }
-        _ => Ok(()),
+    match bytes > PATTERNS_BYTES_MOST {
+        true => wrong(format!("the patterns have {bytes} bytes; they may have {PATTERNS_BYTES_MOST}")),
+        false => Ok(texts),
     }
 }
 
@@ -139,7 +133,7 @@ fn replace(
             return made.write(replacement.as_bytes());
         }
         let mut expanded = String::new();
-        pattern.groups(text, span)?.interpolate_string_into(text, replacement, &mut expanded);
+        pattern.groups(text, span, budget)?.interpolate_string_into(text, replacement, &mut expanded);
         made.write(expanded.as_bytes())
     })?;
     if from == 0 && made.is_empty() {

@@ -22,6 +22,9 @@ pub(super) fn add(functions: &mut Functions) {
     ));
 }
 
+/// The steps of work to read a range.
+const RANGE_STEPS: u64 = 16;
+
 struct Select {
     lines: Lines,
     /// The first and the last line number of each range.
@@ -63,8 +66,12 @@ impl Select {
 }
 
 fn ranges(call: &Call<'_>) -> Result<Vec<(u64, u64)>, Fault> {
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for part in call.text("lines")?.split(',').map(str::trim) {
+    let text = call.text("lines")?;
+    let count = memchr::memchr_iter(b',', text.as_bytes()).count() + 1;
+    call.budget.claim((count * size_of::<(u64, u64)>()) as u64)?;
+    let mut ranges: Vec<(u64, u64)> = Vec::with_capacity(count);
+    for part in text.split(',').map(str::trim) {
+        call.budget.work(RANGE_STEPS + part.len() as u64)?;
         let range = range(part).ok_or_else(|| {
             Fault::param(
                 "lines",

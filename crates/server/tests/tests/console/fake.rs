@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
 use serde_json::{Value as Json, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -24,10 +25,23 @@ pub(crate) struct Fake {
 /// What the API answers, and what it was asked.
 pub(crate) struct Facts {
     token: Option<&'static str>,
-    pub(crate) runs: Vec<Json>,
+    pub(crate) runs: Mutex<Vec<Json>>,
     pub(crate) cells: Mutex<Vec<u8>>,
+    /// Datasets that are newer than the one with cells.
+    pub(crate) newer: Mutex<usize>,
+    pub(crate) names: Mutex<usize>,
+    /// The timed requests of each plan.
+    pub(crate) timed: Mutex<u64>,
     /// The state of the dataset.
     state: Mutex<&'static str>,
+    /// The run that builds the dataset.
+    run: Mutex<&'static str>,
+    /// Paths that are refused, with the status.
+    refused: Mutex<Vec<(&'static str, StatusCode)>>,
+    /// Whether the answers with cells wait.
+    held: watch::Sender<bool>,
+    /// How often all streams of events were ended.
+    hung_up: watch::Sender<usize>,
     /// All events: path, kind, data.
     log: Mutex<Vec<(String, &'static str, Json)>>,
     logged: watch::Sender<usize>,
@@ -45,9 +59,16 @@ impl Fake {
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let facts = Arc::new(Facts {
             token,
-            runs: samples::runs(),
+            runs: Mutex::new(samples::runs()),
             cells: Mutex::new(samples::cells()),
+            newer: Mutex::new(0),
+            names: Mutex::new(2),
+            timed: Mutex::new(128_400),
             state: Mutex::new("running"),
+            run: Mutex::new(DATASET),
+            refused: Mutex::default(),
+            held: watch::Sender::new(false),
+            hung_up: watch::Sender::new(0),
             log: Mutex::default(),
             logged: watch::Sender::new(0),
             posts: Mutex::default(),
@@ -67,8 +88,39 @@ impl Fake {
         self.facts.logged.send_modify(|count| *count += 1);
     }
 
+    /// Many events at once.
+    pub(crate) fn tell_all(&self, path: &str, kind: &'static str, all: impl Iterator<Item = Json>) {
+        lock(&self.facts.log).extend(all.map(|data| (path.to_owned(), kind, data)));
+        self.facts.logged.send_modify(|count| *count += 1);
+    }
+
     pub(crate) fn set_state(&self, state: &'static str) {
         *lock(&self.facts.state) = state;
+    }
+
+    /// Another run builds the dataset from now on, as after a restart of a server.
+    pub(crate) fn set_run(&self, run: &'static str) {
+        *lock(&self.facts.run) = run;
+    }
+
+    /// Refuses the requests of a path with a status.
+    pub(crate) fn refuse(&self, path: &'static str, status: u16) {
+        lock(&self.facts.refused).push((path, StatusCode::from_u16(status).unwrap()));
+    }
+
+    /// Lets the answers with cells wait, or go on.
+    pub(crate) fn hold_cells(&self, held: bool) {
+        self.facts.held.send_replace(held);
+    }
+
+    /// Refuses nothing any more.
+    pub(crate) fn accept_all(&self) {
+        lock(&self.facts.refused).clear();
+    }
+
+    /// Ends all streams of events.
+    pub(crate) fn hang_up(&self) {
+        self.facts.hung_up.send_modify(|count| *count += 1);
     }
 
     /// Waits until something was posted to a path; its body.
@@ -87,6 +139,26 @@ impl Fake {
     }
 }
 
+impl Facts {
+    fn dataset(&self) -> Json {
+        let mut dataset = samples::dataset(*lock(&self.state));
+        dataset["run"] = (*lock(&self.run)).into();
+        dataset
+    }
+
+    /// All datasets, newest first.
+    fn datasets(&self) -> Vec<Json> {
+        let newer = |number: usize| {
+            let mut dataset = samples::dataset("complete");
+            dataset["id"] = format!("018f3c2b{:06x}-0007", 0xff_ffff - number).into();
+            dataset["name"] = format!("newer-{number}").into();
+            dataset["run"] = Json::Null;
+            dataset
+        };
+        (0..*lock(&self.newer)).map(newer).chain([self.dataset()]).collect()
+    }
+}
+
 async fn api(State(facts): State<Arc<Facts>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     if path == "/readyz" {
@@ -96,6 +168,9 @@ async fn api(State(facts): State<Arc<Facts>>, request: Request) -> Response {
     if facts.token.is_some_and(|token| bearer != Some(&format!("Bearer {token}"))) {
         return refused(StatusCode::UNAUTHORIZED, "a token is needed");
     }
+    if let Some((_, status)) = lock(&facts.refused).iter().find(|(refused, _)| *refused == path) {
+        return refused(*status, "too many requests are under way");
+    }
     if request.method() == "POST" {
         return post(&facts, &path, request).await;
     }
@@ -103,8 +178,8 @@ async fn api(State(facts): State<Arc<Facts>>, request: Request) -> Response {
     let parts: Vec<&str> = path.trim_start_matches("/v1/").split('/').collect();
     match parts[..] {
         ["events"] | ["runs", _, "events"] => events(facts, path),
-        ["runs"] => axum::Json(page(&facts.runs, &query)).into_response(),
-        ["runs", id] => match facts.runs.iter().find(|run| run["id"] == id) {
+        ["runs"] => axum::Json(page("runs", &lock(&facts.runs), &query)).into_response(),
+        ["runs", id] => match lock(&facts.runs).iter().find(|run| run["id"] == id) {
             Some(run) => axum::Json(samples::detail(run)).into_response(),
             None => refused(StatusCode::NOT_FOUND, "no such run"),
         },
@@ -113,15 +188,21 @@ async fn api(State(facts): State<Arc<Facts>>, request: Request) -> Response {
         }
         ["status"] => axum::Json(samples::status()).into_response(),
         ["plans"] => axum::Json(samples::plans()).into_response(),
-        ["plans", name] => axum::Json(samples::plan(name)).into_response(),
-        ["refs"] => axum::Json(samples::refs()).into_response(),
+        ["plans", name] => {
+            let mut plan = samples::plan(name);
+            plan["latency"]["count"] = (*lock(&facts.timed)).into();
+            axum::Json(plan).into_response()
+        }
+        ["refs"] => axum::Json(names(*lock(&facts.names), &query)).into_response(),
         ["functions"] => axum::Json(samples::functions()).into_response(),
         ["recipes", _, "graph"] => axum::Json(samples::closure()).into_response(),
-        ["datasets"] => {
-            axum::Json(json!({"datasets": [samples::dataset(*lock(&facts.state))]})).into_response()
+        ["datasets"] => axum::Json(page("datasets", &facts.datasets(), &query)).into_response(),
+        ["datasets", DATASET] => axum::Json(facts.dataset()).into_response(),
+        ["datasets", DATASET, "cells"] => {
+            let cells = lock(&facts.cells).clone();
+            facts.held.subscribe().wait_for(|held| !held).await.unwrap();
+            Bytes::from(cells).into_response()
         }
-        ["datasets", DATASET] => axum::Json(samples::dataset(*lock(&facts.state))).into_response(),
-        ["datasets", DATASET, "cells"] => Bytes::from(lock(&facts.cells).clone()).into_response(),
         ["datasets", DATASET, "rows"] => axum::Json(samples::rows()).into_response(),
         ["datasets", DATASET, "errors"] => axum::Json(samples::errors()).into_response(),
         _ => refused(StatusCode::NOT_FOUND, "there is nothing here"),
@@ -142,7 +223,8 @@ async fn post(facts: &Facts, path: &str, request: Request) -> Response {
     facts.posted.send_modify(|count| *count += 1);
     match path.ends_with("/run") {
         true => {
-            let degraded = facts.runs.iter().find(|run| run["state"] == "degraded").unwrap();
+            let runs = lock(&facts.runs);
+            let degraded = runs.iter().find(|run| run["state"] == "degraded").unwrap();
             let id = degraded["id"].as_str().unwrap().to_owned();
             ([("x-run-id", id)], axum::Json(samples::answer())).into_response()
         }
@@ -150,23 +232,43 @@ async fn post(facts: &Facts, path: &str, request: Request) -> Response {
     }
 }
 
-/// A page of the runs, as `limit`, `before` and `state` say.
-fn page(runs: &[Json], query: &str) -> Json {
-    let find = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-    let limit = find("limit").map_or(100, |limit| limit.parse().unwrap());
-    let fits = |run: &&Json| {
-        find("state").is_none_or(|state| run["state"] == state)
-            && find("before").is_none_or(|before| run["id"].as_str().unwrap() < before)
+/// A word of a query.
+fn find<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// A page of the runs or datasets, as `limit`, `before` and `state` say.
+fn page(field: &str, all: &[Json], query: &str) -> Json {
+    let limit = find(query, "limit").map_or(50, |limit| limit.parse().unwrap());
+    let fits = |entry: &&Json| {
+        find(query, "state").is_none_or(|state| entry["state"] == state)
+            && find(query, "before").is_none_or(|before| entry["id"].as_str().unwrap() < before)
     };
-    let mut fitting: Vec<&Json> = runs.iter().filter(fits).take(limit + 1).collect();
+    let mut fitting: Vec<&Json> = all.iter().filter(fits).take(limit + 1).collect();
     let next = (fitting.len() > limit).then(|| fitting[limit - 1]["id"].clone());
     fitting.truncate(limit);
-    json!({"runs": fitting, "next": next})
+    json!({field: fitting, "next": next})
+}
+
+/// A page of so many names.
+pub(crate) fn names(count: usize, query: &str) -> Json {
+    let limit = find(query, "limit").map_or(10_000, |limit| limit.parse().unwrap());
+    let after = find(query, "after").unwrap_or_default();
+    let all = (2..count).map(|number| (format!("name-{number:06}"), "07".repeat(32)));
+    let all = all.chain(samples::NAMES.map(|(name, digits)| (name.to_owned(), digits.repeat(32))));
+    let mut names = all.filter(|(name, _)| name.as_str() > after);
+    let page: Vec<_> = names.by_ref().take(limit).collect();
+    let next = names.next().and(page.last()).map(|(name, _)| name.clone());
+    let refs: Vec<Json> =
+        page.into_iter().map(|(name, address)| json!({"name": name, "address": address})).collect();
+    json!({"refs": refs, "next": next})
 }
 
 /// The events of a path, those of the past and those to come.
 fn events(facts: Arc<Facts>, path: String) -> Response {
-    let logged = facts.logged.subscribe();
+    let (logged, mut hung_up) = (facts.logged.subscribe(), facts.hung_up.subscribe());
+    hung_up.mark_unchanged();
+    let ended = async move { drop(hung_up.changed().await) };
     let stream = futures_util::stream::unfold(
         (0, logged, facts, path),
         |(mut at, mut logged, facts, path)| async move {
@@ -188,7 +290,10 @@ fn events(facts: Arc<Facts>, path: String) -> Response {
             }
         },
     );
-    ([("content-type", "text/event-stream")], Body::from_stream(stream)).into_response()
+    // A comment, since a head alone may wait for the first bytes.
+    let begun = futures_util::stream::iter([Ok(Bytes::from_static(b":\n\n"))]);
+    let body = begun.chain(stream.take_until(Box::pin(ended)));
+    ([("content-type", "text/event-stream")], Body::from_stream(body)).into_response()
 }
 
 fn refused(status: StatusCode, message: &str) -> Response {

@@ -2,7 +2,9 @@
 
 mod fake;
 mod images;
+mod lists;
 mod live;
+mod outages;
 mod real;
 mod samples;
 mod sites;
@@ -67,7 +69,8 @@ fn pages() -> [(String, &'static str); 11] {
 fn every_page_shows_what_the_server_has() {
     let fake = Fake::start(None);
     with_browser(|browser| {
-        for view in [WIDE, View { width: 1440, dark: true }, View { width: 375, dark: false }] {
+        let views = [1440, 375].into_iter().flat_map(|width| [false, true].map(|dark| View { width, dark }));
+        for view in views {
             for (page, text) in pages() {
                 browser.visit(&format!("{}/{page}", fake.url), view);
                 browser.wait(&shows(text));
@@ -207,6 +210,8 @@ fn the_console_can_be_used_without_a_mouse() {
         browser.wait(&format!("{told} === '1'"));
         browser.press("Enter");
         browser.wait(&format!("location.hash === '#/runs/{DATASET}'"));
+        // The page follows its address a little later.
+        browser.wait("(document.querySelector('#main h1')?.textContent ?? 'Runs') !== 'Runs'");
         browser.press("Escape");
         browser.wait("location.hash === '#/runs'");
         browser.wait(&shows("10,000 runs"));

@@ -1,7 +1,19 @@
-//! The console with the real server behind it: a plan is run from the page, and its run looked at.
+//! The console with the real server behind it: a plan is run from the page and a dataset cancelled, and their runs looked at.
 
-use super::{WIDE, shows, with_browser};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex};
+
+use anabranch_recipe::Executor;
+use anabranch_server::{Service, Settings};
+use anabranch_testkit::{ModelCall, ModelScript, ModelServer};
+use serde_json::json;
+
+use super::{WIDE, samples, shows, with_browser};
+use crate::datasets::{accepted, demo, submit, with_datasets};
+use crate::http::Http;
+use crate::openapi::verify;
 use crate::plans::Shop;
+use crate::support::{PATIENCE, Server, TempFolder, functions};
 
 #[test]
 fn a_real_plan_is_tried_and_its_run_is_shown() {
@@ -39,4 +51,156 @@ fn a_real_plan_is_tried_and_its_run_is_shown() {
         browser.wait("document.querySelector('.list-line').innerText.includes('guarded')");
         assert_eq!(browser.complaints(), [] as [String; 0]);
     });
+}
+
+const POEMS: &str = "
+columns:
+  - {name: id, column_type: sampler, sampler_type: uuid, params: {}}
+  - {name: poem, column_type: llm-text, model_alias: writer, prompt: 'A poem about {{ id }}.'}
+";
+
+/// The replies of a model that come at once. Further ones wait until the gate is opened.
+const REPLIES: usize = 12;
+
+/// The number of calls so far, and whether the gate is open.
+type Gate = Arc<(Mutex<(usize, bool)>, Condvar)>;
+
+/// A model server behind a gate, and the file that names it.
+fn gated_model(data: &Path) -> (ModelServer, Gate, PathBuf) {
+    let gate = Gate::default();
+    let waits = Arc::clone(&gate);
+    let reply = move |_: &ModelCall| {
+        let mut state = waits.0.lock().unwrap();
+        state.0 += 1;
+        if state.0 > REPLIES {
+            drop(waits.1.wait_timeout_while(state, PATIENCE, |(_, open)| !*open).unwrap());
+        }
+        "a poem".to_owned()
+    };
+    let model = ModelServer::start(ModelScript { reply: Some(Arc::new(reply)), ..ModelScript::default() });
+    let file = data.join("models.yaml");
+    let text = format!(
+        "model_configs: [{{alias: writer, model: small, provider: here, inference_parameters: {{max_parallel_requests: 4}}}}]\n\
+         providers: [{{name: here, endpoint: '{}', api_key: some-key}}]\n",
+        model.endpoint()
+    );
+    std::fs::write(&file, text).unwrap();
+    (model, gate, file)
+}
+
+#[test]
+fn a_real_dataset_fills_while_one_looks_is_cancelled_and_reported() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let data = TempFolder::new();
+    let (_model, gate, models) = gated_model(data.path());
+    let http = runtime.block_on(async {
+        let executor = Executor::in_memory(functions()).unwrap();
+        let service = Service::new(executor.clone(), Settings::default());
+        let service =
+            with_datasets(service, &executor, data.path(), |settings| settings.models = Some(models));
+        Http::on(Server::serving(executor, service).await)
+    });
+    let url = http.server.url.clone();
+    let order = json!({ "config": POEMS, "rows": 40, "name": "poems" });
+    let id = accepted(&runtime.block_on(submit(&http, &order)));
+    with_browser(|browser| {
+        let count = |state: u8, count: usize| {
+            format!("document.querySelector('[data-state=\"{state}\"]').innerText === '{count}'")
+        };
+        browser.visit(&format!("{url}/#/datasets/{id}"), WIDE);
+        // All ids, and the poems that came; four calls are under way.
+        browser.wait(&count(2, 40 + REPLIES));
+        browser.wait(&count(1, 4));
+        browser.click("button.danger");
+        browser.wait("document.querySelector('button.danger').innerText.startsWith('Really')");
+        browser.click("button.danger");
+        browser.wait(&shows("stopping"));
+        gate.0.lock().unwrap().1 = true;
+        gate.1.notify_all();
+        browser.wait("document.querySelector('main .chip').innerText === 'stopped' && !document.querySelector('button.danger')");
+
+        // One that is submitted while the list is looked at, and is built to its end.
+        browser.visit(&format!("{url}/#/datasets"), WIDE);
+        browser.wait(&shows("1 dataset"));
+        let built = accepted(&runtime.block_on(submit(&http, &demo(200))));
+        browser.wait(&shows("200 of 200"));
+        browser.visit(&format!("{url}/#/datasets/{built}"), WIDE);
+        browser.wait(&count(2, 400));
+        browser.wait(&shows("tea"));
+        let report = "[...document.querySelectorAll('a.button')].find((link) => link.innerText === 'Report')";
+        browser.wait(report);
+        browser.evaluate(&format!("{report}.click()"));
+        browser.wait("document.querySelector('iframe.file') && frames.length === 1");
+        // By itself, too.
+        browser.visit(&format!("{url}/v1/datasets/{built}/report"), WIDE);
+        browser.wait("document.body.innerText.includes('poem')");
+        assert_eq!(browser.complaints(), [] as [String; 0]);
+        // The fake API of the other tests tells nothing of a dataset that this one does not.
+        let real = runtime.block_on(http.get(&format!("/v1/datasets/{built}"), &[])).json();
+        let sample = samples::dataset("running");
+        for (real, sample) in [
+            (&real, &sample),
+            (&real["columns"][0], &sample["columns"][0]),
+            (&real["models"][0], &sample["models"][0]),
+        ] {
+            let invented: Vec<_> =
+                sample.as_object().unwrap().keys().filter(|name| real.get(name).is_none()).collect();
+            assert_eq!(invented, [] as [&String; 0], "{real}");
+        }
+    });
+}
+
+const SIDES: &str = "columns:
+  - {name: side, column_type: sampler, sampler_type: category, params: {values: [left, right]}}
+";
+
+#[test]
+fn a_real_dataset_of_a_million_cells_fills_while_one_looks() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let data = TempFolder::new();
+    let http = runtime.block_on(crate::datasets::start(data.path(), |_| {}));
+    // Samplers are drawn a row at a time and are one column of the grid.
+    let column =
+        |at: usize| format!("  - {{name: e{at}, column_type: expression, expr: '{{{{ side }}}}{at}'}}\n");
+    let config = format!("{SIDES}{}", (1..10).map(column).collect::<String>());
+    let order = json!({ "config": config, "rows": 100_000, "name": "million" });
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/datasets", http.server.url), WIDE);
+        let id = accepted(&runtime.block_on(submit(&http, &order)));
+        browser.visit(&format!("{}/#/datasets/{id}", http.server.url), WIDE);
+        browser.wait("document.querySelector('[data-state=\"2\"]')?.innerText === '1,000,000'");
+        browser.wait("document.querySelector('main .chip').innerText === 'complete'");
+        browser.evaluate("document.querySelector('.grid-scroll').focus()");
+        browser.press("ArrowRight");
+        browser.press("ArrowRight");
+        browser.wait("document.querySelector('.readout').innerText === 'row 1 · side · finished'");
+        assert_eq!(browser.complaints(), [] as [String; 0]);
+    });
+}
+
+/// The answers of the fake API have the shapes of the real API's document.
+#[tokio::test]
+async fn the_samples_have_the_shapes_of_the_document() {
+    let server = Server::start().await;
+    let (_, document) = crate::guard::send(&server, "GET /openapi.json", &[], b"").await;
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    let runs = samples::runs();
+    for (path, sample) in [
+        ("/v1/runs", json!({"runs": runs, "next": null})),
+        ("/v1/runs/{id}", samples::detail(&runs[7])),
+        ("/v1/runs/{id}", samples::detail(&runs[23])),
+        ("/v1/status", samples::status()),
+        ("/v1/plans", samples::plans()),
+        ("/v1/plans/{name}", samples::plan("feed")),
+        ("/v1/refs", super::fake::names(2, "")),
+        ("/v1/functions", samples::functions()),
+        ("/v1/recipes/{target}/graph", samples::closure()),
+        ("/v1/datasets", json!({"datasets": [samples::dataset("running")]})),
+        ("/v1/datasets/{id}", samples::dataset("running")),
+        ("/v1/datasets/{id}/rows", samples::rows()),
+        ("/v1/datasets/{id}/errors", samples::errors()),
+    ] {
+        verify(&document, "get", path, 200, &sample);
+    }
+    verify(&document, "post", "/v1/plans/{name}/run", 200, &samples::answer());
 }

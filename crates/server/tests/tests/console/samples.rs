@@ -3,6 +3,8 @@
 use serde_json::{Value as Json, json};
 
 pub(crate) const DATASET: &str = "018f3c2afffffe-0007";
+/// An id beyond 2^53.
+pub(crate) const LARGE_ID: u64 = 9_007_199_254_740_993;
 pub(crate) const ROWS: usize = 100_000;
 pub(crate) const COLUMNS: [&str; 10] =
     ["topic", "persona", "subject", "ticket", "language", "summary", "verdict", "score", "reply", "check"];
@@ -149,7 +151,7 @@ pub(crate) fn status() -> Json {
         "used_bytes": 102_311_002_u64, "index_bytes": 1, "cache_entries": 812, "cache_bytes": 50_331_648,
         "cache_hits": 1, "cache_misses": 1, "functions": 117, "gets": 10_231, "hits": 9870, "computed": 361,
         "failed": 2, "computing": 1,
-        "health": {"fine": false, "lost": 0, "damaged": 2, "diverged": 0, "failures": 0, "index_damaged": 0, "over_quota": false},
+        "health": {"fine": false, "lost": 0, "damaged": 2, "diverged": 0, "failures": 0, "index_damaged": false, "index_rebuilt": 0, "over_quota": false},
     })
 }
 
@@ -199,18 +201,20 @@ pub(crate) fn plan(name: &str) -> Json {
 pub(crate) fn answer() -> Json {
     let row = |at: usize| {
         let titles = ["Fjord walks", "A loaf in a day", "Night trains", "<b>bold</b> claims"];
-        json!({"id": 101 + at, "fields": {"title": titles[at % 4], "price": 9.5 + at as f64, "score": 1.0 / (at + 1) as f64}})
+        // One that a double cannot hold.
+        let id = if at == 0 { LARGE_ID } else { 101 + at as u64 };
+        json!({"id": id, "fields": {"title": titles[at % 4], "price": 9.5 + at as f64, "score": 1.0 / (at + 1) as f64}})
     };
     let rows: Vec<Json> = (0..20).map(row).collect();
     json!({"request_id": "r1", "engine_request_id": "e1", "candidates": rows, "ledger": ledger()})
 }
 
-pub(crate) fn refs() -> Json {
-    json!({"refs": [{"name": "report.gz", "address": "07".repeat(32)}, {"name": "sales.csv", "address": "a1".repeat(32)}]})
-}
+/// Names, and the digits of their addresses.
+pub(crate) const NAMES: [(&str, &str); 2] = [("report.gz", "07"), ("sales.csv", "a1")];
 
 pub(crate) fn functions() -> Json {
-    json!({"functions": [{"name": "grep/1.0.0", "about": "lines that contain a pattern"}, {"name": "sort/1.0.0", "about": "sorted lines"}]})
+    let function = |function: &str, about: &str| json!({"function": function, "about": about, "inputs_least": 1, "inputs_most": 1, "other_params": false, "params": []});
+    json!({"functions": [function("grep/1.0.0", "lines that contain a pattern"), function("sort/1.0.0", "sorted lines")]})
 }
 
 pub(crate) fn closure() -> Json {
@@ -288,10 +292,10 @@ pub(crate) fn progress(state: &str, done: usize, elapsed: f64) -> Json {
 }
 
 pub(crate) fn rows() -> Json {
-    let row = |at: usize| json!({"row": at, "values": {"topic": "billing", "ticket": "My card was charged twice.", "score": 4}});
-    json!({"rows": [row(0), row(1)], "next": null})
+    let row = || json!({"topic": "billing", "ticket": "My card was charged twice.", "score": 4});
+    json!({"rows": [row(), row()], "next": null})
 }
 
 pub(crate) fn errors() -> Json {
-    json!({"errors": [{"row": 31, "column": "ticket", "class": "timeout", "message": "no reply within 30 s"}]})
+    json!({"errors": [{"row": 31, "column": "ticket", "class": "timeout", "message": "no reply within 30 s"}], "next": null})
 }

@@ -1,0 +1,119 @@
+//! The arrival of requests: heads that take long, time that passes before a handler runs, and shutdowns in between.
+
+use std::time::Duration;
+
+use anabranch_recipe::{Executor, Functions};
+use anabranch_server::{Client, ServerAddress, Settings};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::access::{GuardedServer, bearer, guarded};
+use crate::guard::send;
+use crate::plans::{PROJECT, Shop};
+use crate::support::{Gate, OpenOnDrop, Server, beside, functions, soon, until};
+
+const SECOND: Duration = Duration::from_secs(1);
+const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+async fn is_healthy(stream: &mut TcpStream) {
+    stream.write_all(HEALTH).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\nok\n") {
+        let mut piece = [0; 1024];
+        let read = soon(stream.read(&mut piece)).await.unwrap();
+        assert!(read > 0, "the connection ended after {:?}", String::from_utf8_lossy(&answer));
+        answer.extend(&piece[..read]);
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_head_that_stalls_ends_its_connection() {
+    let server = Server::on_test_time(Functions::builtin(), Settings::default()).await;
+    // The first head of a connection, and a later one.
+    for earlier in [0, 2] {
+        let mut stream = server.connect().await;
+        for _ in 0..earlier {
+            is_healthy(&mut stream).await;
+        }
+        stream.write_all(&HEALTH[..20]).await.unwrap();
+        let mut rest = Vec::new();
+        // Nothing is said to a client that did not ask for anything.
+        let _ = server.clock.steps(SECOND, stream.read_to_end(&mut rest)).await;
+        assert_eq!(rest, b"");
+        until(|| server.service.load().connections == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_without_requests_stays_open_for_its_time() {
+    let server = Server::on_test_time(Functions::builtin(), Settings::default()).await;
+    let mut stream = server.connect().await;
+    for _ in 0..3 {
+        is_healthy(&mut stream).await;
+        for _ in 0..200 {
+            server.clock.advance(SECOND);
+            tokio::task::yield_now().await;
+        }
+    }
+    let mut rest = Vec::new();
+    let _ = server.clock.steps(SECOND, stream.read_to_end(&mut rest)).await;
+    assert_eq!(rest, b"");
+}
+
+#[tokio::test]
+async fn a_request_waits_for_a_slot_no_longer_than_its_client() {
+    let gate = Gate::default();
+    let settings = Settings { in_flight_most: 1, ..Settings::default() };
+    let GuardedServer { server, tokens: [local, ..] } = guarded("patience", settings, gate.functions()).await;
+    let _open = OpenOnDrop(gate.clone());
+    let address = ServerAddress { token: Some(local.clone()), ..ServerAddress::new(&server.url) };
+    let client = Client::connect_to(&address).await.unwrap();
+    let leaf = client.put("a").await.unwrap().address;
+    let draft = anabranch_recipe::Draft {
+        function: "gate/1.0.0".parse().unwrap(),
+        inputs: vec![anabranch_recipe::DraftInput::Address(leaf)],
+        params: Default::default(),
+    };
+    let added = client.add_all(&[draft], anabranch_recipe::UnknownFunction::Refuse).await.unwrap();
+    let address = added[0].address;
+    let holder = beside(async move { client.get(address, 0..u64::MAX, None).await.map(|_| ()) });
+    until(|| server.executor.status().computing == 1).await;
+    let token = bearer(&local);
+    let headers = [token.as_str(), "request-timeout: 2s"];
+    let waiting = send(&server, "GET /v1/refs", &headers, b"");
+    let (status, body) = server.clock.steps(Duration::from_millis(50), waiting).await;
+    assert_eq!(status, 504, "{body}");
+    assert!(body.contains("the time of the request passed while it waited"), "{body}");
+    gate.open();
+    holder.done().await.unwrap();
+}
+
+/// A body that is still on its way when the server is told to stop belongs to an accepted request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_arrives_during_a_shutdown_is_answered() {
+    let (folder, executor) = (Shop::files(PROJECT), Executor::in_memory(functions()).unwrap());
+    let settings = Shop::settings(&folder);
+    let mut shop = Shop::serving(folder, settings, executor, |service| service).await;
+    let server = &shop.http.server;
+    let body = br#"{"user_id": 7, "candidates": [101]}"#;
+    let mut stream = server.connect().await;
+    let head = format!(
+        "POST /v1/plans/rank/run HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    until(|| server.service.load().calls == 1).await;
+    shop.http.server.stop();
+    let server = &shop.http.server;
+    soon(async { while TcpStream::connect(server.url.strip_prefix("http://").unwrap()).await.is_ok() {} })
+        .await;
+    stream.write_all(body).await.unwrap();
+    let mut answer = Vec::new();
+    soon(stream.read_to_end(&mut answer)).await.unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+    assert_eq!(shop.http.server.served().await.cut, 0);
+}

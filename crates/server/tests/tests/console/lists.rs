@@ -1,0 +1,175 @@
+//! Lists that are longer than a page of the API, and what is read again while somebody looks.
+
+use anabranch_testkit::Browser;
+use serde_json::json;
+
+use super::fake::Fake;
+use super::samples::DATASET;
+use super::{WIDE, is_clean, shows, with_browser};
+
+/// The lines of a list that are elements.
+const LINES: &str = "document.querySelectorAll('.list-line').length";
+
+/// How many requests there were for a path.
+fn asked(browser: &Browser, path: &str) -> usize {
+    browser.requests().iter().filter(|url| url.contains(path)).count()
+}
+
+#[test]
+fn all_datasets_are_listed_counted_and_found() {
+    let fake = Fake::start(None);
+    *fake.facts.newer.lock().unwrap() = 450;
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/datasets", fake.url), WIDE);
+        browser.wait(&shows("451 datasets"));
+        let lines = browser.wait(LINES).as_number().unwrap();
+        assert!(lines < 100.0, "only lines that can be seen are elements: {lines}");
+        browser.evaluate("document.querySelector('.list').scrollTop = 1e9");
+        browser.wait("document.querySelector('[data-at=\"450\"]')?.innerText.includes('support-tickets')");
+        browser.click("input[type=search]");
+        browser.type_text("newer-44");
+        browser.wait(&shows("11 datasets"));
+        is_clean(browser, &fake, "datasets");
+        browser.visit(&format!("{}/#/", fake.url), WIDE);
+        browser.wait(
+            "[...document.querySelectorAll('.tiles > div')].some((tile) => tile.innerText.startsWith('Datasets') && \
+             tile.innerText.includes('451') && tile.innerText.includes('1 running'))",
+        );
+        // A run shows the dataset that it builds, on whatever page of the list that is.
+        browser.visit(&format!("{}/#/runs/{DATASET}", fake.url), WIDE);
+        browser.wait(&shows("42,000"));
+        browser.wait("document.querySelector('.grid-canvas')");
+        is_clean(browser, &fake, "run");
+    });
+}
+
+#[test]
+fn all_names_are_listed_and_few_are_elements() {
+    let fake = Fake::start(None);
+    *fake.facts.names.lock().unwrap() = 25_000;
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/recipes", fake.url), WIDE);
+        browser.wait(&shows("25,000 names"));
+        assert_eq!(asked(browser, "/v1/refs"), 3);
+        let lines = browser.wait(LINES).as_number().unwrap();
+        assert!(lines < 100.0, "only lines that can be seen are elements: {lines}");
+        browser.evaluate("document.querySelector('.list').scrollTop = 1e9");
+        browser.wait("document.querySelector('[data-at=\"24999\"]')?.innerText.includes('sales.csv')");
+        browser.wait(&shows("2 functions"));
+        browser.press("j");
+        browser.press("j");
+        browser.press("Enter");
+        browser.wait("location.hash === '#/recipes/name-000003'");
+        is_clean(browser, &fake, "recipes");
+    });
+}
+
+/// Holds back the pauses behind readings of all runs until the test releases them.
+const HOLD: &str = "window.held = []; window.later = window.setTimeout; window.setTimeout = (work, ms, ...rest) => \
+    (ms === 2000 ? window.held.push(work) : window.later(work, ms, ...rest)); true";
+const RELEASE: &str = "window.held.splice(0).forEach((work) => work())";
+
+#[test]
+fn runs_are_read_again_with_a_pause_however_often_events_are_lost() {
+    let fake = Fake::start(None);
+    let lose = || fake.tell("/v1/events", "lost", json!({"lost": 3}));
+    // A reading has ten pages, and a pause behind it.
+    let read = |readings: usize| {
+        format!(
+            "window.held.length === 1 && performance.getEntriesByType('resource')\
+             .filter(({{ name }}) => name.includes('/v1/runs?limit=1000')).length === {}",
+            10 * readings
+        )
+    };
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/", fake.url), WIDE);
+        browser.evaluate(HOLD);
+        browser.evaluate("location.hash = '#/runs'");
+        browser.wait(&read(1));
+        lose();
+        lose();
+        // Later than those, so that they have been heard.
+        fake.tell(
+            "/v1/events",
+            "run",
+            json!({
+                "id": "018f3c2b000000-0001", "kind": "plan", "name": "fresh", "state": "running", "started_ms": 0,
+                "duration_ms": null, "degraded": 0, "failures": 0, "rows": null, "has_detail": false,
+            }),
+        );
+        browser.wait("document.querySelector('[data-at=\"0\"]').innerText.includes('fresh')");
+        assert_eq!(browser.evaluate(&read(1)), true.into(), "the list is not read at once");
+        browser.evaluate(RELEASE);
+        browser.wait(&read(2));
+        browser.evaluate(RELEASE);
+        lose();
+        browser.wait(&read(3));
+        is_clean(browser, &fake, "runs");
+    });
+}
+
+#[test]
+fn the_page_of_a_plan_stays_up_to_date_and_keeps_what_is_typed() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/plans/feed", fake.url), WIDE);
+        browser.wait(&shows("128,400"));
+        browser.click("#parameter-limit");
+        browser.type_text("20");
+        browser.evaluate("window.form = document.querySelector('form'); window.graph = document.querySelector('.graph'); true");
+        *fake.facts.timed.lock().unwrap() = 128_777;
+        browser.wait(&shows("128,777"));
+        let kept = "document.querySelector('form') === window.form && document.querySelector('.graph') === window.graph \
+                    && document.activeElement.id === 'parameter-limit' && document.activeElement.value === '20'";
+        assert_eq!(browser.evaluate(kept), true.into(), "what has not changed is left alone");
+        is_clean(browser, &fake, "plan");
+    });
+}
+
+#[test]
+fn the_line_in_focus_stays_in_focus_when_its_table_is_drawn_again() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/", fake.url), WIDE);
+        browser.wait(&shows("Values from the store"));
+        browser.press("j");
+        browser.press("j");
+        let line = browser.evaluate("(window.line = document.activeElement).dataset.open");
+        assert!(line.as_text().unwrap().starts_with("#/runs/"));
+        browser.wait("!window.line.isConnected");
+        assert_eq!(browser.evaluate("document.activeElement.dataset.open ?? ''"), line);
+        is_clean(browser, &fake, "overview");
+    });
+}
+
+/// Hides the page, and counts those who wait until it is looked at.
+const HIDE: &str = "window.isHidden = true; window.waiting = 0; \
+    Object.defineProperty(document, 'hidden', { configurable: true, get: () => window.isHidden }); \
+    { const add = document.addEventListener; document.addEventListener = (kind, ...rest) => { \
+      if (kind === 'visibilitychange') window.waiting++; add.call(document, kind, ...rest); }; } true";
+const SHOW: &str = "window.isHidden = false; document.dispatchEvent(new Event('visibilitychange'))";
+
+#[test]
+fn pages_read_nothing_while_nobody_looks() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        for (page, path, text) in [
+            ("#/", "/v1/status", "Values from the store"),
+            ("#/plans", "/v1/plans", "5 plans"),
+            ("#/plans/feed", "/v1/plans/feed", "128,400"),
+            ("#/datasets", "/v1/datasets", "1 dataset"),
+        ] {
+            browser.visit(&format!("{}/{page}", fake.url), WIDE);
+            browser.wait(&shows(text));
+            browser.evaluate(HIDE);
+            browser.wait("window.waiting === 1");
+            let before = asked(browser, path);
+            browser.evaluate(SHOW);
+            let more = format!(
+                "performance.getEntriesByType('resource').filter(({{ name }}) => name.includes({path:?})).length > {before}"
+            );
+            browser.wait(&more);
+            is_clean(browser, &fake, page);
+        }
+    });
+}
