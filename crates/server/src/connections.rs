@@ -18,6 +18,8 @@ use crate::budget::{ByteBudget, Share, Taker};
 /// The numbers of open connections and calls of a server, and the limits that they share.
 pub(crate) struct Traffic {
     pub(crate) connections: AtomicUsize,
+    /// Connections that were closed at once, because their client had its share of connections.
+    pub(crate) refused: AtomicUsize,
     pub(crate) calls: AtomicUsize,
     /// The bytes of requests that are not answered.
     pub(crate) unfinished: ByteBudget,
@@ -29,8 +31,8 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     pub(crate) fn new(unfinished: ByteBudget, unread: ByteBudget, stall_timeout: Duration) -> Traffic {
-        let (connections, calls) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Traffic { connections, calls, unfinished, unread, stall_timeout }
+        let [connections, refused, calls] = [0; 3].map(AtomicUsize::new);
+        Traffic { connections, refused, calls, unfinished, unread, stall_timeout }
     }
 }
 
@@ -242,6 +244,11 @@ impl Connections {
     /// The number of connections, including those that are being closed.
     pub(crate) fn len(&self) -> usize {
         self.tasks.len()
+    }
+
+    /// The number of connections with calls.
+    pub(crate) fn with_calls(&self) -> usize {
+        self.open.values().filter(|(activity, _)| activity.has_calls()).count()
     }
 
     pub(crate) fn spawn(

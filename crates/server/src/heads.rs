@@ -40,6 +40,11 @@ impl HeadWatch {
         self.began.load(Ordering::Relaxed) == NEW
     }
 
+    /// Whether the client has sent a part of a head.
+    pub(crate) fn has_begun(&self) -> bool {
+        ![0, NEW].contains(&self.began.load(Ordering::Relaxed))
+    }
+
     /// The bytes so far were a whole head, or belong to its body.
     pub(crate) fn complete(&self) {
         self.began.store(0, Ordering::Relaxed);

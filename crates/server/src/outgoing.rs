@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::http::StatusCode;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -66,7 +67,7 @@ impl OutgoingBody {
                 let message =
                     "responses that are not read take all of their memory; read them, then try again";
                 let refusal = refusal(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
-                (answer.into_body().replaced_by(refusal), None)
+                (replaced(answer, refusal), None)
             }
             share => (answer, share.flatten()),
         };
@@ -100,6 +101,20 @@ impl OutgoingBody {
             Err(frame) => Poll::Ready(Some(Ok(frame))),
         }
     }
+}
+
+/// The refusal instead of a response. The headers that every response has stay.
+fn replaced(answer: Response<ObservedBody>, refusal: Response) -> Response<ObservedBody> {
+    let (mut head, body) = answer.into_parts();
+    head.status = refusal.status();
+    for name in [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_DISPOSITION, CONTENT_RANGE, ETAG] {
+        head.headers.remove(name);
+    }
+    let headers = refusal.headers().clone();
+    headers.into_iter().filter_map(|(name, value)| Some((name?, value))).for_each(|(name, value)| {
+        head.headers.insert(name, value);
+    });
+    Response::from_parts(head, body.replaced_by(refusal))
 }
 
 impl Body for OutgoingBody {
@@ -158,7 +173,9 @@ mod tests {
 
     fn answer(activity: &Arc<Activity>, len: usize) -> Response<OutgoingBody> {
         let body = ObservedBody::unobserved(vec![7_u8; len].into());
-        OutgoingBody::answer(Response::new(body), activity.begin(), AnswerKind::Value)
+        let answer =
+            Response::builder().header("x-request-id", "r1").header(ETAG, "\"a\"").body(body).unwrap();
+        OutgoingBody::answer(answer, activity.begin(), AnswerKind::Value)
     }
 
     #[tokio::test]
@@ -167,6 +184,8 @@ mod tests {
         let first = answer(&activity, 400_000);
         let refused = answer(&activity, 400_000);
         assert_eq!((first.status(), refused.status()), (StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE));
+        let kept = ["x-request-id", "etag", "content-type"].map(|name| refused.headers().contains_key(name));
+        assert_eq!(kept, [true, false, true], "the headers of the response, but for those of its body");
         assert_eq!(answer(&activity, CHARGED).status(), StatusCode::OK, "small ones are not counted");
         assert_eq!(first.into_body().collect().await.unwrap().to_bytes(), vec![7; 400_000]);
         assert_eq!(answer(&activity, 400_000).status(), StatusCode::OK);

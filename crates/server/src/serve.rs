@@ -1,14 +1,15 @@
 //! Serves listeners, and shuts down.
 
 use std::convert::Infallible;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anabranch_engine::admission::DrainReport;
 use anabranch_engine::clock::Clock;
-use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::service::service_fn;
@@ -17,7 +18,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::task::unconstrained;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -133,6 +133,9 @@ impl Service {
                     Ok((stream, address)) => {
                         let peer = peer(address);
                         waiting = connections.make_room(peer, most).then_some((stream, peer));
+                        if waiting.is_none() {
+                            self.shared.traffic.refused.fetch_add(1, Ordering::Relaxed);
+                        }
                     }
                     // The usual cause is that no file descriptor is free. An immediate retry would only burn CPU time.
                     Err(_) => clock.sleep_until(clock.now() + RETRY_PAUSE).await,
@@ -140,8 +143,9 @@ impl Service {
                 () = retry, if waiting.is_some() => connections.close_idle(),
             }
         }
-        // Clients whose connections the system has accepted may have sent their requests.
-        for (stream, peer) in waiting.into_iter().chain(arrived(&listener)).take(most) {
+        let arrived = arrived(listener.into_std(), std::net::TcpListener::accept);
+        let arrived = arrived.filter_map(|(stream, address)| Some((nonblocking(stream)?, peer(address))));
+        for (stream, peer) in waiting.into_iter().chain(arrived).take(most) {
             self.take((stream, peer), &mut connections, &builder, &responder);
         }
         connections
@@ -185,7 +189,7 @@ impl Service {
         // The engine refuses new work only after that: a request whose body is still arriving was accepted, too.
         let engine = self.shared.executor.engine();
         let drained = engine.drain(end.saturating_duration_since(clock.now())).await;
-        let cut = connections.iter().map(Connections::len).sum();
+        let cut = connections.iter().map(Connections::with_calls).sum();
         for connections in &mut connections {
             connections.shutdown().await;
         }
@@ -198,12 +202,29 @@ fn peer(address: SocketAddr) -> Peer {
     Peer::Network(address.ip().to_canonical())
 }
 
-/// The connections that wait to be accepted. The budget of a task would end the list early.
-fn arrived(listener: &TcpListener) -> impl Iterator<Item = (TcpStream, Peer)> {
-    std::iter::from_fn(|| {
-        let (stream, address) = unconstrained(listener.accept()).now_or_never()?.ok()?;
-        Some((stream, peer(address)))
+/// The connections that clients have made and that were not accepted before a shutdown. Their clients may have sent
+/// requests. The runtime learns of such connections only some time later, so the system is asked.
+pub(crate) fn arrived<L, S, A>(
+    listener: io::Result<L>,
+    accept: impl Fn(&L) -> io::Result<(S, A)>,
+) -> impl Iterator<Item = (S, A)> {
+    let listener = listener.ok();
+    std::iter::from_fn(move || {
+        let listener = listener.as_ref()?;
+        loop {
+            match accept(listener) {
+                Ok(connection) => return Some(connection),
+                // This client has given up; others wait behind it.
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(_) => return None,
+            }
+        }
     })
+}
+
+fn nonblocking(stream: std::net::TcpStream) -> Option<TcpStream> {
+    stream.set_nonblocking(true).ok()?;
+    TcpStream::from_std(stream).ok()
 }
 
 pub(crate) fn builder(settings: &Settings) -> Builder<TokioExecutor> {
@@ -265,9 +286,13 @@ async fn connection(
     }
 }
 
-/// The time that a client has for its first bytes, once the server shuts down. It has just connected, so it is about to
-/// send a request, or has done so: the bytes of a connection are known only some time after it is.
+/// The time for which a connection whose client has not sent anything stays open once the server shuts down. Its client
+/// has just connected, so it is about to send a request, or has done so.
 const NEW_WAIT: Duration = Duration::from_secs(1);
+
+/// The same for an idle connection: the runtime learns of bytes that have arrived only some time later. A client has
+/// [`NEW_WAIT`] for the rest of a head.
+const IDLE_WAIT: Duration = Duration::from_millis(100);
 
 /// Completes so long after the server has begun to shut down.
 pub(crate) async fn closed(shared: &Shared, wait: impl FnOnce() -> Duration) {
@@ -312,23 +337,40 @@ pub(crate) async fn answer_all(
         Protocol::Http2 => builder.http2_only(),
     };
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let is_http1 = protocol == Protocol::Http1;
+    // HTTP/2 tells its client which requests were accepted.
+    let open_for = || match (heads.is_new(), is_http1) {
+        (true, _) => NEW_WAIT,
+        (false, true) => IDLE_WAIT,
+        (false, false) => Duration::ZERO,
+    };
     let is_idle = tokio::select! {
         biased;
-        // A request that has arrived is answered, even if the server shuts down.
         _ = connection.as_mut() => return,
-        () = closed(&shared, || if heads.is_new() { NEW_WAIT } else { Duration::ZERO }) => false,
+        () = closed(&shared, open_for) => false,
         () = activity.unused(idle_timeout) => true,
         // HTTP/2 has pings for that.
-        () = heads.late(HEAD_TIMEOUT, || activity.has_calls()), if protocol == Protocol::Http1 => return,
+        () = heads.late(HEAD_TIMEOUT, || activity.has_calls()), if is_http1 => return,
     };
-    // A request may have arrived since the last look at the connection, and before the server was told to shut down.
-    if connection.as_mut().now_or_never().is_some() {
-        return;
+    let sleep = |wait| clock.sleep_until(clock.now() + wait);
+    if is_http1 && !is_idle && heads.has_begun() && !activity.has_calls() {
+        // A graceful shutdown would drop the beginning of a head. The response to it closes the connection.
+        let begun = async {
+            while !activity.has_calls() && heads.has_begun() {
+                sleep(RETRY_PAUSE).await
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = connection.as_mut() => return,
+            () = begun => {}
+            () = sleep(NEW_WAIT) => return,
+        }
     }
     connection.as_mut().graceful_shutdown();
     tokio::select! {
         _ = connection => {}
-        () = clock.sleep_until(clock.now() + HEAD_TIMEOUT), if is_idle => {}
+        () = sleep(HEAD_TIMEOUT), if is_idle => {}
     }
 }
 
@@ -375,4 +417,36 @@ async fn first_bytes(stream: &TcpStream, clock: &dyn Clock) -> Protocol {
         clock.sleep_until(clock.now() + RETRY_PAUSE).await;
     }
     Protocol::Http1
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_recipe::{Executor, Functions};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    /// The end of a request and the shutdown may come so close together that the connection learns of both at once.
+    #[tokio::test]
+    async fn a_response_during_a_shutdown_closes_its_connection() {
+        let service = Service::new(Executor::in_memory(Functions::builtin()).unwrap(), Settings::default());
+        let shared = &service.shared;
+        let (mut client, stream) = tokio::io::duplex(1 << 10);
+        let (clock, traffic) = (Arc::clone(&shared.clock), Arc::clone(&shared.traffic));
+        let activity = Arc::new(Activity::new(clock, traffic, Peer::Unknown));
+        let (builder, responder) = (builder(&shared.settings), service.responder());
+        let mut answers =
+            pin!(answer_all(builder, stream, Protocol::Http1, responder, Arc::clone(&activity)));
+        let head = b"POST /v1/blobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n";
+        client.write_all(head).await.unwrap();
+        while !activity.has_calls() {
+            tokio::select! { biased; () = &mut answers => panic!("no request"), () = tokio::task::yield_now() => {} }
+        }
+        client.write_all(b"ok").await.unwrap();
+        shared.closing.send_replace(true);
+        let mut answer = String::new();
+        tokio::join!(answers, async { client.read_to_string(&mut answer).await.unwrap() });
+        assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
 }

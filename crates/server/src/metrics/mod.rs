@@ -95,6 +95,8 @@ fn load(shared: &Shared, page: &mut MetricsPage<'_>) {
     use std::sync::atomic::Ordering::Relaxed;
     let (working, queued) = shared.slots.load();
     gauge(page, "connections", "Open connections.", shared.traffic.connections.load(Relaxed) as u64);
+    let refused = shared.traffic.refused.load(Relaxed) as u64;
+    counter(page, "connections_refused", "Connections beyond the share of their client.", refused);
     let calls = shared.traffic.calls.load(Relaxed) as u64;
     gauge(page, "requests_open", "Requests that are not answered, or whose answer is not read.", calls);
     gauge(page, "requests_in_flight", "Requests that the server works on.", working as u64);

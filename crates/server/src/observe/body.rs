@@ -130,9 +130,9 @@ impl ObservedBody {
     }
 
     /// The body of another response, which is sent instead of this one.
-    pub(crate) fn replaced_by(mut self, answer: Response) -> Response<ObservedBody> {
+    pub(crate) fn replaced_by(mut self, answer: Response) -> ObservedBody {
         self.observation.iter_mut().for_each(|observation| observation.answered(&answer));
-        answer.map(|inner| ObservedBody { inner, ..self })
+        ObservedBody { inner: answer.into_body(), ..self }
     }
 
     #[cfg(test)]

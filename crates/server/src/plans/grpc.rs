@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_engine::clock::Clock;
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
+use tokio::sync::watch;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::PlanFailure;
@@ -53,9 +56,10 @@ impl Plans for OfPlans {
         let until = deadline::of_call(&request)?;
         let origin = Origin::of(&request);
         let origin = Origin { id: origin.id.of_part(), until, ..origin };
-        let state = (Arc::clone(&self.0), origin, request.into_inner(), 0_u64);
+        let requests = OpenRequests::new(&self.0, request.into_inner());
+        let state = (Arc::clone(&self.0), origin, requests, 0_u64);
         let answers = stream::try_unfold(state, |(shared, origin, mut requests, place)| async move {
-            let Some(message) = requests.message().await? else { return Ok(None) };
+            let Some(message) = requests.next(&*shared.clock).await? else { return Ok(None) };
             let mut id = origin.id.clone();
             let result = match run_one(&shared, &message, &origin, &mut id).await {
                 Ok(response) => proto::run_many_response::Result::Response(response),
@@ -90,6 +94,45 @@ impl Plans for OfPlans {
         let name = Some(name).filter(|name| !name.is_empty());
         let changed = self.0.plans()?.change(ChangeKind::Reload(name)).await?.plans;
         Ok(Response::new(proto::ReloadResponse { changed }))
+    }
+}
+
+/// The requests of a stream.
+struct OpenRequests {
+    requests: Streaming<proto::RunRequest>,
+    closing: watch::Receiver<bool>,
+    /// The time after which requests that have arrived are no longer answered, once the server shuts down.
+    last: Option<Instant>,
+}
+
+/// The time for which a server that shuts down answers the requests of a stream that have arrived.
+const LAST_REQUESTS: Duration = Duration::from_secs(1);
+
+impl OpenRequests {
+    fn new(shared: &Shared, requests: Streaming<proto::RunRequest>) -> OpenRequests {
+        OpenRequests { requests, closing: shared.closing.subscribe(), last: None }
+    }
+
+    /// The next request; `None` at the end of the stream. A server that shuts down does not wait for more.
+    async fn next(&mut self, clock: &dyn Clock) -> Result<Option<proto::RunRequest>, Status> {
+        let last = match self.last {
+            Some(last) => last,
+            None => {
+                tokio::select! {
+                    biased;
+                    // An error means that the service is gone.
+                    _ = self.closing.wait_for(|closing| *closing) => {}
+                    message = self.requests.message() => return message,
+                }
+                *self.last.insert(clock.now() + LAST_REQUESTS)
+            }
+        };
+        let arrived = if clock.now() < last { self.requests.message().now_or_never() } else { None };
+        arrived.unwrap_or_else(|| {
+            Err(Status::unavailable(
+                "the server shuts down; send the requests that have no response to another server, or to this one again",
+            ))
+        })
     }
 }
 

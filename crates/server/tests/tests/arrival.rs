@@ -1,7 +1,10 @@
 //! The arrival of requests: heads that take long, time that passes before a handler runs, and shutdowns in between.
 
+use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_engine::clock::Clock as _;
 use anabranch_recipe::{Executor, Functions};
 use anabranch_server::{Client, ServerAddress, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,7 +32,9 @@ async fn is_healthy(stream: &mut TcpStream) {
 
 #[tokio::test]
 async fn a_head_that_stalls_ends_its_connection() {
-    let server = Server::on_test_time(Functions::builtin(), Settings::default()).await;
+    let idle_timeout = 1_000 * SECOND;
+    let settings = Settings { idle_timeout, ..Settings::default() };
+    let server = Server::on_test_time(Functions::builtin(), settings).await;
     // The first head of a connection, and a later one.
     for earlier in [0, 2] {
         let mut stream = server.connect().await;
@@ -38,9 +43,14 @@ async fn a_head_that_stalls_ends_its_connection() {
         }
         stream.write_all(&HEALTH[..20]).await.unwrap();
         let mut rest = Vec::new();
+        let began = server.clock.now();
         // Nothing is said to a client that did not ask for anything.
-        let _ = server.clock.steps(SECOND, stream.read_to_end(&mut rest)).await;
+        let _ = server.clock.steps(SECOND / 10, stream.read_to_end(&mut rest)).await;
         assert_eq!(rest, b"");
+        assert!(
+            server.clock.now() - began < idle_timeout / 2,
+            "the connection was closed because it was idle"
+        );
         until(|| server.service.load().connections == 0).await;
     }
 }
@@ -89,6 +99,86 @@ async fn a_request_waits_for_a_slot_no_longer_than_its_client() {
     holder.done().await.unwrap();
 }
 
+/// Waits until the server accepts no more connections.
+async fn refused(server: &Server) {
+    let address = server.url.strip_prefix("http://").unwrap();
+    loop {
+        match TcpStream::connect(address).await {
+            // A connection that is made while the listener is closed is reset.
+            Err(error)
+                if [ErrorKind::ConnectionRefused, ErrorKind::ConnectionReset].contains(&error.kind()) =>
+            {
+                return;
+            }
+            Err(error) => panic!("no connection: {error}"),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Sends bytes without a turn for the runtime, so that the server knows nothing of them yet.
+fn send_now(stream: &mut std::net::TcpStream, bytes: &[u8]) {
+    std::io::Write::write_all(stream, bytes).unwrap();
+}
+
+async fn rest(stream: std::net::TcpStream) -> String {
+    stream.set_nonblocking(true).unwrap();
+    let mut rest = Vec::new();
+    soon(TcpStream::from_std(stream).unwrap().read_to_end(&mut rest)).await.unwrap();
+    String::from_utf8(rest).unwrap()
+}
+
+/// The runtime learns of connections and bytes only some time after the system has them.
+#[tokio::test]
+async fn a_request_that_the_runtime_does_not_know_of_is_answered_during_a_shutdown() {
+    for round in 0..20 {
+        // Time stands still, so that no wait ends early.
+        let mut server = Server::on_test_time(Functions::builtin(), Settings::default()).await;
+        let address = server.url.strip_prefix("http://").unwrap().to_owned();
+        let connect = || std::net::TcpStream::connect(&address).unwrap();
+        // A connection that has had a request, and one that has sent a part of the next one.
+        let [mut used, mut part] = [connect(), connect()];
+        for stream in [&mut used, &mut part] {
+            stream.set_nonblocking(true).unwrap();
+            let mut warm = TcpStream::from_std(stream.try_clone().unwrap()).unwrap();
+            is_healthy(&mut warm).await;
+            drop(warm);
+            stream.set_nonblocking(false).unwrap();
+        }
+        send_now(&mut part, &HEALTH[..10]);
+        let mut new: Vec<std::net::TcpStream> = (0..round).map(|_| connect()).collect();
+        new.iter_mut().chain([&mut used]).for_each(|stream| send_now(stream, HEALTH));
+        server.stop();
+        for stream in new.into_iter().chain([used]) {
+            let answer = rest(stream).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            assert!(answer.contains("connection: close"), "{answer}");
+        }
+        // The idle connection is not kept for its next request, but for the rest of one.
+        server.clock.advance(SECOND / 2);
+        (0..round).for_each(|_| server.clock.advance(SECOND / 100));
+        send_now(&mut part, &HEALTH[10..]);
+        let answer = rest(part).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert_eq!(server.served().await.cut, 0);
+    }
+}
+
+/// Half a head is not a request: the server waits for the rest for a short time only.
+#[tokio::test]
+async fn half_a_head_does_not_hold_a_shutdown() {
+    let settings = Settings { grace: 1_000 * SECOND, ..Settings::default() };
+    let mut server = Server::on_test_time(Functions::builtin(), settings).await;
+    let mut stream = server.connect().await;
+    is_healthy(&mut stream).await;
+    stream.write_all(&HEALTH[..20]).await.unwrap();
+    server.stop();
+    let (clock, began) = (Arc::clone(&server.clock), server.clock.now());
+    let report = clock.steps(SECOND / 10, server.served()).await;
+    assert_eq!(report.cut, 0, "no call was cut");
+    assert!(clock.now() - began < 500 * SECOND, "the shutdown took the whole grace period");
+}
+
 /// A body that is still on its way when the server is told to stop belongs to an accepted request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_arrives_during_a_shutdown_is_answered() {
@@ -107,8 +197,7 @@ async fn a_request_that_arrives_during_a_shutdown_is_answered() {
     until(|| server.service.load().calls == 1).await;
     shop.http.server.stop();
     let server = &shop.http.server;
-    soon(async { while TcpStream::connect(server.url.strip_prefix("http://").unwrap()).await.is_ok() {} })
-        .await;
+    soon(refused(server)).await;
     stream.write_all(body).await.unwrap();
     let mut answer = Vec::new();
     soon(stream.read_to_end(&mut answer)).await.unwrap();

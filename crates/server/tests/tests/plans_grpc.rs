@@ -157,6 +157,25 @@ async fn many_requests_in_one_stream() {
     assert!(matches!(&answers[2].result, Some(Response(answer)) if answer.request_id == "of-the-call"));
 }
 
+/// A client that keeps a stream open for later requests does not hold a shutdown.
+#[tokio::test]
+async fn a_stream_ends_when_the_server_shuts_down() {
+    let mut shop = Shop::start().await;
+    let (sender, requests) = tokio::sync::mpsc::channel(4);
+    let requests =
+        futures_util::stream::unfold(requests, async |mut requests| Some((requests.recv().await?, requests)));
+    let mut answers = client(&shop).await.run_many(requests).await.unwrap().into_inner();
+    for _ in 0..3 {
+        sender.send(request("rank")).await.unwrap();
+        soon(answers.message()).await.unwrap().unwrap();
+    }
+    shop.http.server.stop();
+    let end = soon(answers.message()).await.unwrap_err();
+    assert_eq!(end.code(), Code::Unavailable);
+    assert!(end.message().contains("requests that have no response"), "{end}");
+    assert_eq!(shop.http.server.served().await.cut, 0);
+}
+
 #[tokio::test]
 async fn the_deadline_of_a_stream_is_that_of_its_requests() {
     let shop = Shop::start().await;
