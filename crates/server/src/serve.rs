@@ -339,10 +339,10 @@ pub(crate) async fn answer_all(
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let is_http1 = protocol == Protocol::Http1;
     // HTTP/2 tells its client which requests were accepted.
-    let open_for = || match heads.is_new() {
-        true => NEW_WAIT,
-        false if is_http1 && !activity.has_calls() => IDLE_WAIT,
-        false => Duration::ZERO,
+    let open_for = || match (heads.is_new(), is_http1) {
+        (true, _) => NEW_WAIT,
+        (false, true) => IDLE_WAIT,
+        (false, false) => Duration::ZERO,
     };
     let is_idle = tokio::select! {
         biased;

@@ -419,7 +419,7 @@ async fn a_silent_stream_lives_until_the_server_shuts_down() {
     while let Some(frame) = soon(feed.frame()).await {
         assert_eq!(frame.unwrap().data_ref().unwrap(), ":\n\n");
     }
-    http.server.served().await;
+    clock.steps(Duration::from_millis(10), http.server.served()).await;
 }
 
 /// Readers are bounded, and a reader that left gives its place back.
