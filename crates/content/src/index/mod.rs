@@ -40,6 +40,7 @@ pub(crate) use key::Key;
 pub(crate) use scan::Scan;
 
 use crate::Disk;
+use crate::log::Position;
 use block::VALUE_MOST;
 use home::{Home, Name};
 use manifest::{Manifest, NOTE_MOST};
@@ -74,9 +75,6 @@ impl Default for Settings {
         Settings { recent_bytes: 16 << 20, fan_in: 4, frozen_most: 4 }
     }
 }
-
-/// A place in the log: the segment and the offset in it.
-pub(crate) type Position = (u32, u64);
 
 /// The log position up to which the runs cover the log, and the owner's note at that position.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,18 +14,16 @@ use super::heal::HealingState;
 use super::overlay::Changes;
 use super::pending::{PendingValues, Ticket};
 use super::recalled::RecalledMemos;
-use super::report::Reporter;
 use super::tables::{
     AliasRow, Blob, DerivationRow, GoneRow, MemoRow, NameRow, PinRow, Row, RowBytes, Table, last_address,
     name_key,
 };
 use super::tally::Tally;
-use super::{Event, format};
 use crate::facts::{Class, Memo, RemovalRecord};
 use crate::files::Name;
 use crate::index::{self, Index, Key};
 use crate::log::Position;
-use crate::{Address, Disk, Error, Wait};
+use crate::{Address, Error, Wait};
 
 /// Everything that a store knows about an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,26 +74,19 @@ pub(crate) struct Catalogue {
     index: Index,
     pending: PendingValues,
     recalled: RecalledMemos,
-    disk: Arc<dyn Disk>,
-    reporter: Arc<Reporter>,
     background: Arc<Background>,
     healing: HealingState,
 }
 
 impl Catalogue {
-    pub(crate) fn new(
-        index: Index,
-        cache_bytes: u64,
-        (disk, reporter, background): (Arc<dyn Disk>, Arc<Reporter>, Arc<Background>),
-    ) -> Catalogue {
+    pub(crate) fn new(index: Index, cache_bytes: u64, background: Arc<Background>) -> Catalogue {
         let (pending, recalled) = (PendingValues::default(), RecalledMemos::new(cache_bytes));
-        Catalogue { index, pending, recalled, disk, reporter, background, healing: HealingState::default() }
+        Catalogue { index, pending, recalled, background, healing: HealingState::default() }
     }
 
     /// A catalogue of an index that is rebuilt, without anything else in it.
     pub(super) fn empty(&self, index: Index) -> Catalogue {
-        let parts = (Arc::clone(&self.disk), Arc::clone(&self.reporter), Arc::clone(&self.background));
-        Catalogue::new(index, 0, parts)
+        Catalogue::new(index, 0, Arc::clone(&self.background))
     }
 
     pub(super) fn into_index(self) -> Index {
@@ -341,7 +332,7 @@ impl Catalogue {
     /// Returns the files that no record names any more.
     pub(crate) fn apply(&self, mut changes: Changes<'_>, position: Position, tally: &mut Tally) -> Vec<Name> {
         tally.add(changes.tally());
-        self.index.apply(changes.rows(), position.pair(), || tally.encode());
+        self.index.apply(changes.rows(), position, || tally.encode());
         changes.orphans()
     }
 
@@ -390,13 +381,7 @@ impl Catalogue {
             index::Error::WouldBlock => Error::WouldBlock,
             index::Error::Damaged { path, what } => {
                 let what = format!("`{}`: {what}", path.display());
-                self.healing.found_damage(
-                    || self.index.may_read(&path),
-                    || {
-                        format::ask_for_new_index(&*self.disk);
-                        self.reporter.tell(&Event::IndexDamaged { what: what.clone() });
-                    },
-                );
+                self.healing.found_damage(&what, || self.index.may_read(&path));
                 self.background.wake();
                 Error::Index { what }
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Model, check, key, open, value};
+use super::{Model, at, check, key, open, value};
 use crate::index::{Index, Settings};
 use crate::{Disk, Memory};
 
@@ -64,7 +64,7 @@ impl History {
             Step::Flush => self.index.flush(|| note(position)).unwrap(),
             Step::Reopen => {
                 let (index, covered) = open(disk, settings).unwrap();
-                let position = covered.as_ref().map_or(0, |covered| covered.position.1 as usize);
+                let position = covered.as_ref().map_or(0, |covered| covered.position.offset as usize);
                 assert!(covered.is_none_or(|covered| covered.note == note(position)));
                 self.models.truncate(position + 1);
                 self.index = index;
@@ -87,7 +87,7 @@ impl History {
             };
             (key, value)
         });
-        self.index.apply(changes, (0, position as u64), || note(position));
+        self.index.apply(changes, at(position as u64), || note(position));
         self.models.push(model);
     }
 }
