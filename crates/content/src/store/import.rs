@@ -45,7 +45,7 @@ pub struct Import {
 #[non_exhaustive]
 pub struct ImportReport {
     /// Blobs, derivations and memos in the archive.
-    pub things: u64,
+    pub items: u64,
     /// Of those, the ones that were not in the store before.
     pub new: u64,
     /// Memos that were left out: the caller does not trust them, or the store has a memo of the same derivation.
@@ -177,7 +177,7 @@ impl<R: Read> ImportPass<'_, R> {
             let at = self.from.at;
             match self.from.record()?.fact {
                 Fact::Name { name, history } if history.is_empty() => {
-                    if name == format!("{} things", self.imported.things) {
+                    if name == format!("{} things", self.imported.items) {
                         return Ok(());
                     }
                     return Err(damaged(at, "an end that does not count the records before it"));
@@ -229,7 +229,7 @@ impl<R: Read> ImportPass<'_, R> {
             self.refresh(&address, writes)?;
         }
         self.imported.new += u64::from(new);
-        self.imported.things += 1;
+        self.imported.items += 1;
         self.manifest.add(EntryKind::Blob, &address)
     }
 
@@ -262,7 +262,7 @@ impl<R: Read> ImportPass<'_, R> {
             }
             _ => return Err(damaged(at, WRONG_KIND)),
         }
-        self.imported.things += 1;
+        self.imported.items += 1;
         Ok(())
     }
 

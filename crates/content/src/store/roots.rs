@@ -54,7 +54,7 @@ impl Store {
         Ok(was_pinned)
     }
 
-    /// The addresses of one thing: a derivation's own and its alias, or the address itself.
+    /// The addresses of one item: a derivation's own and its alias, or the address itself.
     async fn addresses_of(&self, address: Address) -> Result<Vec<Address>, Error> {
         self.quick(move |core, wait| {
             let own = core.catalogue.alias(&address, wait)?.unwrap_or(address);
