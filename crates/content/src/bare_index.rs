@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::index::{Index, Key, Settings};
+use crate::log::Position;
 use crate::{Folder, Wait};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -21,7 +22,7 @@ impl BareIndex {
     pub fn open(folder: &Path) -> Result<BareIndex> {
         let disk = Arc::new(Folder::new(folder)?);
         let (index, covered) = Index::open(disk, Path::new("index"), Settings::default())?;
-        Ok(BareIndex { index, batches: covered.map_or(0, |covered| covered.position.1) })
+        Ok(BareIndex { index, batches: covered.map_or(0, |covered| covered.position.offset) })
     }
 
     /// Inserts entries; a full table is written to disk, and due merges are done, before this returns.
@@ -31,7 +32,8 @@ impl BareIndex {
             let key = Key::new(key).expect("a key has 1 to 65 bytes");
             (key, Some(value.into()))
         });
-        self.index.apply(changes, (0, self.batches), Vec::new);
+        let position = Position { segment: 0, offset: self.batches };
+        self.index.apply(changes, position, Vec::new);
         while self.index.should_work() {
             self.index.work()?;
         }

@@ -1,4 +1,5 @@
-//! Fixed-width fields, little endian: the layout of records and index entries.
+//! Fixed-width fields: the layout of records and index entries, whose numbers are little endian, and of the parts of a
+//! canonical encoding.
 
 use crate::Address;
 

@@ -150,9 +150,9 @@ impl Import {
                 let memos = count(imported.memos_left_out, "memo");
                 out::note(&format!("{memos} left out; `--trust-memos` takes them without computing"));
             }
-            let (things, size) = (count(imported.things, "item"), size::format(imported.bytes));
+            let (items, size) = (count(imported.items, "item"), size::format(imported.bytes));
             let id = imported.id.map(|id| format!("; import {id} holds them")).unwrap_or_default();
-            out::note(&format!("{things}, {} of them new: {size}{id}", imported.new));
+            out::note(&format!("{items}, {} of them new: {size}{id}", imported.new));
             Ok(())
         })
     }
@@ -165,7 +165,7 @@ fn import_json(imported: &anabranch_content::ImportReport) -> Json {
     };
     let names: Vec<Json> = imported.names.iter().map(name).collect();
     json!({
-        "things": imported.things, "new": imported.new, "bytes": imported.bytes, "import": imported.id,
+        "items": imported.items, "new": imported.new, "bytes": imported.bytes, "import": imported.id,
         "memos_left_out": imported.memos_left_out, "names": names,
     })
 }

@@ -72,7 +72,7 @@ fn a_loss_is_one_log_line_and_exit_code_3() {
     check(
         &said,
         &expect![[r#"
-            ERROR anabranch_content: opened after a crash: at least 1 acknowledged thing lost; log/00000001.log is unreadable for 72 bytes from byte 147; 5 records read again from the log clean=false replayed=5 unfinished=0 unreadable=1 lost=1
+            ERROR anabranch_content: opened after a crash: at least 1 acknowledged item lost; log/00000001.log is unreadable for 72 bytes from byte 147; 5 records read again from the log clean=false replayed=5 unfinished=0 unreadable=1 lost=1
             exit 3
         "#]],
     );
@@ -166,7 +166,7 @@ fn status_has_a_row_for_health() {
         said.stdout.lines().find(|line| line.starts_with("health")).map(str::to_owned).unwrap_or_default()
     };
     let said = recipe(&folder, "status");
-    assert_eq!((said.code, row(&said).as_str()), (3, "health     1 acknowledged thing lost; see the log"));
+    assert_eq!((said.code, row(&said).as_str()), (3, "health     1 acknowledged item lost; see the log"));
     let said = recipe(&folder, "status");
     assert_eq!((said.code, row(&said).as_str()), (0, "health     fine"), "it was told");
     let said = recipe(&folder, "status --json");
@@ -190,7 +190,7 @@ fn a_server_tells_of_losses_and_exits_with_3() {
     assert_eq!(server.end(Signal::TERM), Some(3));
     let log = fs::read_to_string(folder.join("stderr.txt")).unwrap();
     expect![[r#"
-        ERROR anabranch_content: opened after a crash: at least 1 acknowledged thing lost; log/00000001.log is unreadable for 72 bytes from byte 147; 5 records read again from the log clean=false replayed=5 unfinished=0 unreadable=1 lost=1
+        ERROR anabranch_content: opened after a crash: at least 1 acknowledged item lost; log/00000001.log is unreadable for 72 bytes from byte 147; 5 records read again from the log clean=false replayed=5 unfinished=0 unreadable=1 lost=1
         INFO anabranch::serve: opened the store store=.anabranch blobs=2 recipes=0 used_bytes=310
         INFO anabranch::serve: requests need a token token_file=.anabranch/token console=http://127.0.0.1:PORT/
         INFO anabranch::serve: listening; try: anabranch recipe status --server http://127.0.0.1:PORT address=127.0.0.1:PORT

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::{NAN, VERSION, Value, tag};
 use crate::Address;
+use crate::fields::Take;
 
 /// The position and the reason of a failure to decode a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,34 +48,35 @@ pub enum Fault {
 }
 
 pub(super) fn whole(encoding: &[u8]) -> Result<Value, DecodeError> {
-    let mut reader = Reader { encoding, offset: 0 };
+    let mut reader = Reader { rest: Take(encoding), len: encoding.len() };
     let [version] = reader.array()?;
     if version != VERSION {
         return fail(0, Fault::Version(version));
     }
     let value = reader.value(Value::DEPTH_LIMIT)?;
-    if reader.left() > 0 { fail(reader.offset, Fault::Trailing) } else { Ok(value) }
+    if reader.left() > 0 { fail(reader.offset(), Fault::Trailing) } else { Ok(value) }
 }
 
 /// The addresses in an encoding, in order. Refuses exactly what [`whole`] refuses, and builds no value.
 pub(super) fn addresses(encoding: &[u8]) -> Result<Vec<Address>, DecodeError> {
-    let mut reader = Reader { encoding, offset: 0 };
+    let mut reader = Reader { rest: Take(encoding), len: encoding.len() };
     let [version] = reader.array()?;
     if version != VERSION {
         return fail(0, Fault::Version(version));
     }
     let mut found = Vec::new();
     reader.skip(Value::DEPTH_LIMIT, &mut found)?;
-    if reader.left() > 0 { fail(reader.offset, Fault::Trailing) } else { Ok(found) }
+    if reader.left() > 0 { fail(reader.offset(), Fault::Trailing) } else { Ok(found) }
 }
 
 fn fail<T>(offset: usize, fault: Fault) -> Result<T, DecodeError> {
     Err(DecodeError { offset, fault })
 }
 
+/// Takes the parts of an encoding, and knows where it is.
 struct Reader<'a> {
-    encoding: &'a [u8],
-    offset: usize,
+    rest: Take<'a>,
+    len: usize,
 }
 
 /// The fewest bytes of a value, and of a key with its value. They bound a count before anything is allocated for it.
@@ -83,7 +85,7 @@ const PAIR_BYTES: usize = 8 + VALUE_BYTES;
 
 impl<'a> Reader<'a> {
     fn value(&mut self, depth_left: usize) -> Result<Value, DecodeError> {
-        let start = self.offset;
+        let start = self.offset();
         let [tag] = self.array()?;
         let deeper = || depth_left.checked_sub(1).ok_or(DecodeError { offset: start, fault: Fault::Depth });
         Ok(match tag {
@@ -103,7 +105,7 @@ impl<'a> Reader<'a> {
 
     /// Reads past a value and notes the addresses in it.
     fn skip(&mut self, depth_left: usize, found: &mut Vec<Address>) -> Result<(), DecodeError> {
-        let start = self.offset;
+        let start = self.offset();
         let [tag] = self.array()?;
         let deeper = || depth_left.checked_sub(1).ok_or(DecodeError { offset: start, fault: Fault::Depth });
         match tag {
@@ -133,7 +135,7 @@ impl<'a> Reader<'a> {
     }
 
     fn float(&mut self) -> Result<f64, DecodeError> {
-        let start = self.offset;
+        let start = self.offset();
         let bits = u64::from_be_bytes(self.array()?);
         let float = f64::from_bits(bits);
         if float.is_nan() && bits != NAN { fail(start, Fault::Nan) } else { Ok(float) }
@@ -141,7 +143,7 @@ impl<'a> Reader<'a> {
 
     fn text(&mut self) -> Result<&'a str, DecodeError> {
         let length = self.count(1)?;
-        let start = self.offset;
+        let start = self.offset();
         str::from_utf8(self.take(length)?).or_else(|cause| fail(start + cause.valid_up_to(), Fault::Text))
     }
 
@@ -152,7 +154,7 @@ impl<'a> Reader<'a> {
 
     /// The next key of a map, which must be above the one before it.
     fn key(&mut self, last: Option<&str>) -> Result<&'a str, DecodeError> {
-        let start = self.offset;
+        let start = self.offset();
         let key = self.text()?;
         if last.is_some_and(|last| last >= key) { fail(start, Fault::Key) } else { Ok(key) }
     }
@@ -176,7 +178,7 @@ impl<'a> Reader<'a> {
 
     /// The number of items that follow, of at least `bytes_each` bytes each; never more than the rest can hold.
     fn count(&mut self, bytes_each: usize) -> Result<usize, DecodeError> {
-        let start = self.offset;
+        let start = self.offset();
         let count = u64::from_be_bytes(self.array()?);
         match usize::try_from(count) {
             Ok(count) if count <= self.left() / bytes_each => Ok(count),
@@ -185,17 +187,20 @@ impl<'a> Reader<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        Ok(self.take(N)?.try_into().expect("as many bytes as were asked for"))
+        let start = self.offset();
+        self.rest.array().ok_or(DecodeError { offset: start, fault: Fault::End })
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
-        let start = self.offset;
-        let Some(taken) = self.encoding[start..].get(..length) else { return fail(start, Fault::End) };
-        self.offset += length;
-        Ok(taken)
+        let start = self.offset();
+        self.rest.bytes(length).ok_or(DecodeError { offset: start, fault: Fault::End })
     }
 
     fn left(&self) -> usize {
-        self.encoding.len() - self.offset
+        self.rest.0.len()
+    }
+
+    fn offset(&self) -> usize {
+        self.len - self.left()
     }
 }

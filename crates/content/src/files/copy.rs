@@ -20,12 +20,15 @@ pub(crate) struct SourceFile {
     pub(crate) len: u64,
 }
 
-/// The file to copy has another length than at the beginning.
+/// The file to copy has another number of bytes than at the beginning.
 #[derive(Debug, thiserror::Error)]
-#[error("the file changed while it was read, from {before} to {now} bytes; put it once it no longer changes")]
-struct ChangedFile {
-    before: u64,
-    now: u64,
+enum ChangedFile {
+    #[error(
+        "the file changed while it was read, from {before} to {now} bytes; put it once it no longer changes"
+    )]
+    Length { before: u64, now: u64 },
+    #[error("the file has more than the {0} bytes that its length says; put its bytes as a stream")]
+    Longer(u64),
 }
 
 impl SourceFile {
@@ -33,7 +36,7 @@ impl SourceFile {
     pub(crate) fn read(&self, into: &mut [u8], offset: u64) -> Result<(), crate::Error> {
         match File::read_at(&self.file, into, offset, Wait::Yes).map_err(unread)? {
             read if read < into.len() => {
-                self.check_len()?;
+                self.check_end()?;
                 // It is as long as before again.
                 Err(self.changed(offset + read as u64))
             }
@@ -41,16 +44,20 @@ impl SourceFile {
         }
     }
 
-    /// An error if the file has another length than at the beginning.
-    pub(crate) fn check_len(&self) -> Result<(), crate::Error> {
-        match File::len(&self.file).map_err(unread)? {
-            len if len == self.len => Ok(()),
-            len => Err(self.changed(len)),
+    /// An error if the file has another length than at the beginning, or bytes behind it.
+    pub(crate) fn check_end(&self) -> Result<(), crate::Error> {
+        let len = File::len(&self.file).map_err(unread)?;
+        if len != self.len {
+            return Err(self.changed(len));
+        }
+        match File::read_at(&self.file, &mut [0], len, Wait::Yes).map_err(unread)? {
+            0 => Ok(()),
+            _ => Err(crate::Error::Source(Arc::new(ChangedFile::Longer(len)))),
         }
     }
 
     fn changed(&self, now: u64) -> crate::Error {
-        crate::Error::Source(Arc::new(ChangedFile { before: self.len, now }))
+        crate::Error::Source(Arc::new(ChangedFile::Length { before: self.len, now }))
     }
 }
 
@@ -117,7 +124,10 @@ impl Copier {
         let (into, into_path) = (writing.data(), incoming(number));
         // Most file systems cannot share bytes, and none can share those of another: then they are copied.
         let is_shared = into.share(&source.file).is_ok();
-        if is_shared {
+        if !is_shared {
+            // A failed share may have left a part of the source, or all of it.
+            into.set_len(0).map_err(failed("cut", &into_path))?;
+        } else {
             let len = into.len().map_err(failed("measure", &into_path))?;
             if len != source.len {
                 return Err(source.changed(len).into());
@@ -146,7 +156,7 @@ impl Copier {
         let mut bytes = vec![0; (rest.end - rest.start) as usize];
         self.read(&mut bytes, rest.start)?;
         if !self.is_shared {
-            self.source.check_len()?;
+            self.source.check_end()?;
         }
         Ok(bytes)
     }

@@ -8,7 +8,7 @@ use crate::Address;
 /// The longest key: a table's byte and two addresses.
 pub(crate) const KEY_MOST: usize = 65;
 
-/// The longest key that names one thing: a table's byte and one address.
+/// The longest key that names one item: a table's byte and one address.
 pub(super) const POINT_MOST: usize = 33;
 
 /// A key: 1 to 65 bytes, of which the first names a table and the rest are as even as a hash. Ordered as its bytes.

@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 
+use super::LogCoverage;
 use super::error::{DecodeFailure, Error};
 use super::home::{Home, Name};
-use super::{LogCoverage, Position};
 use crate::Wait;
 use crate::fields::Take;
+use crate::log::Position;
 
 const MAGIC: [u8; 8] = *b"manifest";
 const VERSION: u32 = 1;
@@ -52,8 +53,8 @@ impl Manifest {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&self.covered.position.0.to_le_bytes());
-        bytes.extend_from_slice(&self.covered.position.1.to_le_bytes());
+        bytes.extend_from_slice(&self.covered.position.segment.to_le_bytes());
+        bytes.extend_from_slice(&self.covered.position.offset.to_le_bytes());
         bytes.extend_from_slice(&(self.runs.len() as u32).to_le_bytes());
         for run in &self.runs {
             bytes.push(run.level);
@@ -89,7 +90,7 @@ impl Manifest {
 
 /// The log position, and a count with that many runs.
 fn take_runs(take: &mut Take<'_>) -> Option<(Position, Vec<ListedRun>)> {
-    let position = (take.u32()?, take.u64()?);
+    let position = Position { segment: take.u32()?, offset: take.u64()? };
     let mut runs = Vec::new();
     // The count may be wrong: nothing is allocated ahead for it.
     for _ in 0..take.u32()? {

@@ -32,6 +32,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 pub(crate) use crate::address::BuildAddress as BuildBits;
@@ -40,6 +41,7 @@ pub(crate) use key::Key;
 pub(crate) use scan::Scan;
 
 use crate::Disk;
+use crate::log::Position;
 use block::VALUE_MOST;
 use home::{Home, Name};
 use manifest::{Manifest, NOTE_MOST};
@@ -75,9 +77,6 @@ impl Default for Settings {
     }
 }
 
-/// A place in the log: the segment and the offset in it.
-pub(crate) type Position = (u32, u64);
-
 /// The log position up to which the runs cover the log, and the owner's note at that position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogCoverage {
@@ -111,6 +110,19 @@ struct State {
     frozen: Vec<Arc<FrozenTable>>,
     /// Newest first.
     runs: Vec<Arc<Run>>,
+    generation: Generation,
+}
+
+/// What the runs hold: a new one for each table that is written as a run, not for merged runs. No two indexes of a process
+/// have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Generation(u64);
+
+impl Generation {
+    fn next() -> Generation {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Generation(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 /// A table that no longer changes.
@@ -160,7 +172,8 @@ impl Index {
         runs: Vec<Arc<Run>>,
         covered: Option<LogCoverage>,
     ) -> Index {
-        let state = State { recent: Arc::default(), frozen: Vec::new(), runs };
+        let generation = Generation::next();
+        let state = State { recent: Arc::default(), frozen: Vec::new(), runs, generation };
         let position = covered.as_ref().map(|covered| covered.position);
         let last_number = used.iter().map(Name::number).max().unwrap_or(0);
         Index {
@@ -280,7 +293,8 @@ impl Index {
         self.change(|state| {
             let mut frozen = state.frozen.clone();
             frozen.insert(0, Arc::new(FrozenTable { table: Arc::clone(&state.recent), covered }));
-            State { recent: Arc::default(), frozen, runs: state.runs.clone() }
+            let State { generation, .. } = *state;
+            State { recent: Arc::default(), frozen, runs: state.runs.clone(), generation }
         });
     }
 

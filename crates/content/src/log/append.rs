@@ -93,7 +93,8 @@ impl Append {
             self.begin_segment()?;
         }
         let tail = self.tail.as_mut().expect("there is a tail once a segment is begun");
-        assert_eq!((tail.segment, tail.end), place.pair(), "a batch goes where its records say they are");
+        let end = Position { segment: tail.segment, offset: tail.end };
+        assert_eq!(end, place, "a batch goes where its records say they are");
         if let Err(cause) = tail.file.write_at(batch, tail.end) {
             let error = Error::disk("write", &path(tail.segment), cause);
             tail.prepared = tail.end;

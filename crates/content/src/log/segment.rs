@@ -41,16 +41,10 @@ impl Place {
 }
 
 /// A point between two records of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub segment: u32,
     pub offset: u64,
-}
-
-impl Position {
-    pub(crate) fn pair(self) -> (u32, u64) {
-        (self.segment, self.offset)
-    }
 }
 
 /// A range of a segment that holds no whole record.

@@ -92,6 +92,7 @@ impl<W: Write> Export<'_, W> {
         self.names()?;
         let ExportReport { blobs, derivations, memos, .. } = self.exported;
         let history = Vec::new();
+        // The format's word for items.
         let end = Fact::Name { name: format!("{} things", blobs + derivations + memos), history };
         self.record(end)?;
         self.to.flush().map_err(|cause| failed("write", cause))?;

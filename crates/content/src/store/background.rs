@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::heal::{RemainingWork, heal_if_damaged};
+use super::heal::{RemainingWork, announce_damage, heal_if_damaged};
 use super::{Core, Event, keeper};
 use crate::files::Name;
 use crate::index::Index;
@@ -153,6 +153,8 @@ impl Background {
         core.catalogue.healing().end();
         keeper::stop(core, keeper);
         let written = writer.join().unwrap_or(Err(Error::Panicked));
+        // The next open rebuilds an index that this process has no time for.
+        announce_damage(core);
         let orphans = std::mem::take(&mut background.lock().orphans);
         written?;
         let closed = caught(|| {

@@ -14,18 +14,16 @@ use super::heal::HealingState;
 use super::overlay::Changes;
 use super::pending::{PendingValues, Ticket};
 use super::recalled::RecalledMemos;
-use super::report::Reporter;
 use super::tables::{
     AliasRow, Blob, DerivationRow, GoneRow, MemoRow, NameRow, PinRow, Row, RowBytes, Table, last_address,
     name_key,
 };
 use super::tally::Tally;
-use super::{Event, format};
 use crate::facts::{Class, Memo, RemovalRecord};
 use crate::files::Name;
-use crate::index::{self, Index, Key};
+use crate::index::{self, Generation, Index, Key};
 use crate::log::Position;
-use crate::{Address, Disk, Error, Wait};
+use crate::{Address, Error, Wait};
 
 /// Everything that a store knows about an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,26 +74,19 @@ pub(crate) struct Catalogue {
     index: Index,
     pending: PendingValues,
     recalled: RecalledMemos,
-    disk: Arc<dyn Disk>,
-    reporter: Arc<Reporter>,
     background: Arc<Background>,
     healing: HealingState,
 }
 
 impl Catalogue {
-    pub(crate) fn new(
-        index: Index,
-        cache_bytes: u64,
-        (disk, reporter, background): (Arc<dyn Disk>, Arc<Reporter>, Arc<Background>),
-    ) -> Catalogue {
+    pub(crate) fn new(index: Index, cache_bytes: u64, background: Arc<Background>) -> Catalogue {
         let (pending, recalled) = (PendingValues::default(), RecalledMemos::new(cache_bytes));
-        Catalogue { index, pending, recalled, disk, reporter, background, healing: HealingState::default() }
+        Catalogue { index, pending, recalled, background, healing: HealingState::default() }
     }
 
     /// A catalogue of an index that is rebuilt, without anything else in it.
     pub(super) fn empty(&self, index: Index) -> Catalogue {
-        let parts = (Arc::clone(&self.disk), Arc::clone(&self.reporter), Arc::clone(&self.background));
-        Catalogue::new(index, 0, parts)
+        Catalogue::new(index, 0, Arc::clone(&self.background))
     }
 
     pub(super) fn into_index(self) -> Index {
@@ -178,6 +169,17 @@ impl Catalogue {
 
     pub(crate) fn derivation(&self, address: &Address, wait: Wait) -> Result<Option<DerivationRow>, Error> {
         self.row(&Table::Derivation.key(address), wait)
+    }
+
+    /// The same, with the generation of the index's runs, for [`Catalogue::row_bytes_since`].
+    pub(crate) fn derivation_noting(
+        &self,
+        address: &Address,
+        wait: Wait,
+    ) -> Result<(Option<DerivationRow>, Generation), Error> {
+        let found = self.index.get_noting(&Table::Derivation.key(address), wait);
+        let (row, generation) = found.map_err(|error| self.error(error))?;
+        Ok((row.map(|row| self.decoded(&row)).transpose()?, generation))
     }
 
     /// The derivation that an alias leads to.
@@ -341,7 +343,7 @@ impl Catalogue {
     /// Returns the files that no record names any more.
     pub(crate) fn apply(&self, mut changes: Changes<'_>, position: Position, tally: &mut Tally) -> Vec<Name> {
         tally.add(changes.tally());
-        self.index.apply(changes.rows(), position.pair(), || tally.encode());
+        self.index.apply(changes.rows(), position, || tally.encode());
         changes.orphans()
     }
 
@@ -363,6 +365,11 @@ impl Catalogue {
     /// The row under a key, as bytes.
     pub(crate) fn row_bytes(&self, key: &Key) -> Result<Option<RowBytes>, Error> {
         self.index.get(key, Wait::Yes).map_err(|error| self.error(error))
+    }
+
+    /// The same, of a key that had no row when these runs of the index were looked through.
+    pub(crate) fn row_bytes_since(&self, key: &Key, absent: Generation) -> Result<Option<RowBytes>, Error> {
+        self.index.get_since(key, absent, Wait::Yes).map_err(|error| self.error(error))
     }
 
     fn row<R: Row>(&self, key: &Key, wait: Wait) -> Result<Option<R>, Error> {
@@ -390,13 +397,7 @@ impl Catalogue {
             index::Error::WouldBlock => Error::WouldBlock,
             index::Error::Damaged { path, what } => {
                 let what = format!("`{}`: {what}", path.display());
-                self.healing.found_damage(
-                    || self.index.may_read(&path),
-                    || {
-                        format::ask_for_new_index(&*self.disk);
-                        self.reporter.tell(&Event::IndexDamaged { what: what.clone() });
-                    },
-                );
+                self.healing.found_damage(&what, || self.index.may_read(&path));
                 self.background.wake();
                 Error::Index { what }
             }

@@ -35,6 +35,9 @@ pub struct Config {
     pub reserve_bytes: u64,
     /// The number of changes of a name that its history keeps, with their addresses held. Default 16, at most 32.
     pub history_kept: usize,
+    /// The most names whose order is kept in memory, about 120 bytes each, for [`Store::names_after`](super::Store::names_after).
+    /// In a store with more names, each page reads all of them. Default 250,000.
+    pub names_kept: usize,
     /// The time for which the store remembers when and why data was removed. Default 30 days.
     pub gone_kept: Duration,
     /// A put of an existing blob that is older than this makes it young again, at the price of a small record. Default
@@ -42,7 +45,8 @@ pub struct Config {
     pub touch_after: Duration,
     /// The clock. Default the system's clock.
     pub clock: Arc<dyn Fn() -> Time + Send + Sync>,
-    /// Receives the store's events, on the thread where each happens, so it must be quick. Default none.
+    /// Receives the store's events, on the thread where each happens, so it must be quick, and must not wait for the
+    /// store. Default none.
     pub listener: Option<Listener>,
 }
 
@@ -60,6 +64,7 @@ impl Default for Config {
             quota_grace: Duration::from_secs(300),
             reserve_bytes: 8 << 20,
             history_kept: 16,
+            names_kept: 250_000,
             gone_kept: Duration::from_secs(30 * 24 * 3600),
             touch_after: Duration::from_secs(60),
             clock: Arc::new(system_time),

@@ -148,7 +148,7 @@ impl OpenReport {
     fn findings(&self) -> Vec<String> {
         let mut found = Vec::new();
         if self.losses() > 0 {
-            found.push(format!("at least {} lost", count(self.losses(), "acknowledged thing")));
+            found.push(format!("at least {} lost", count(self.losses(), "acknowledged item")));
         }
         found.extend(self.damaged().take(STRETCHES_NAMED).map(Unreadable::to_string));
         let unnamed = self.damaged().skip(STRETCHES_NAMED).count() as u64;

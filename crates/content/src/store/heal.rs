@@ -17,48 +17,56 @@ use super::overlay::Overlay;
 use super::tally::Tally;
 use super::{Claim, Core, Event, background, format, lock};
 use crate::Error;
-use crate::index::Position;
-use crate::log::{Place, Record};
+use crate::log::{Place, Position, Record};
 
 /// Whether the index is damaged, for the thread that rebuilds it and the calls that wait for that.
 #[derive(Debug)]
 pub(super) struct HealingState {
-    /// Held while a change is announced, so that no thread acts on a change before its announcement, and announcements
-    /// keep the order of the changes.
-    is_damaged: Mutex<bool>,
+    /// The damage that was found first, until the index is rebuilt. Any thread may find damage, async workers too, so the
+    /// index thread announces it, and never under this lock.
+    damage: Mutex<Option<Damage>>,
     /// Counts attempts to rebuild the index, successful or not; [`HealingState::OVER`] once the index thread has ended.
     rounds: watch::Sender<u64>,
 }
 
+#[derive(Debug)]
+struct Damage {
+    what: String,
+    is_announced: bool,
+}
+
 impl Default for HealingState {
     fn default() -> HealingState {
-        HealingState { is_damaged: Mutex::new(false), rounds: watch::Sender::new(0) }
+        HealingState { damage: Mutex::new(None), rounds: watch::Sender::new(0) }
     }
 }
 
 impl HealingState {
     const OVER: u64 = u64::MAX;
 
-    /// Notes damage, and announces it if it is new. A slow reader may find it in a file that was replaced meanwhile:
-    /// `still_counts` is false for that.
-    pub(super) fn found_damage(&self, still_counts: impl FnOnce() -> bool, announce: impl FnOnce()) {
-        self.change_to(true, still_counts, announce);
+    /// Notes damage, if there is none yet. A slow reader may find it in a file that was replaced meanwhile: `still_counts`
+    /// is false for that.
+    pub(super) fn found_damage(&self, what: &str, still_counts: impl FnOnce() -> bool) {
+        let mut damage = lock(&self.damage);
+        if damage.is_none() && still_counts() {
+            *damage = Some(Damage { what: what.to_owned(), is_announced: false });
+        }
     }
 
     pub(super) fn is_damaged(&self) -> bool {
-        *lock(&self.is_damaged)
+        lock(&self.damage).is_some()
     }
 
-    fn is_rebuilt(&self, announce: impl FnOnce()) {
-        self.change_to(false, || true, announce);
+    /// The damage, if it is not announced yet; it is then.
+    fn to_announce(&self) -> Option<String> {
+        let mut damage = lock(&self.damage);
+        let damage = damage.as_mut().filter(|damage| !damage.is_announced)?;
+        damage.is_announced = true;
+        Some(damage.what.clone())
     }
 
-    fn change_to(&self, damaged: bool, is_true: impl FnOnce() -> bool, announce: impl FnOnce()) {
-        let mut is_damaged = lock(&self.is_damaged);
-        if *is_damaged != damaged && is_true() {
-            *is_damaged = damaged;
-            announce();
-        }
+    fn is_rebuilt(&self) {
+        *lock(&self.damage) = None;
     }
 
     fn end_round(&self) {
@@ -94,6 +102,15 @@ pub(super) enum RemainingWork {
     Rebuild,
 }
 
+/// Announces damage of the index that was found since the last time, and marks the store for a rebuild. Called by the
+/// index thread alone, so that a rebuild is announced after the damage.
+pub(super) fn announce_damage(core: &Core) {
+    if let Some(what) = core.catalogue.healing().to_announce() {
+        format::ask_for_new_index(&*core.disk);
+        core.tell(&Event::IndexDamaged { what });
+    }
+}
+
 /// Rebuilds the index if it is damaged. Called by the index thread.
 pub(super) fn heal_if_damaged(core: &Core) -> RemainingWork {
     struct EndRound<'a>(&'a HealingState);
@@ -102,6 +119,7 @@ pub(super) fn heal_if_damaged(core: &Core) -> RemainingWork {
             self.0.end_round();
         }
     }
+    announce_damage(core);
     let healing = core.catalogue.healing();
     if !healing.is_damaged() {
         return RemainingWork::Nothing;
@@ -117,7 +135,9 @@ pub(super) fn heal_if_damaged(core: &Core) -> RemainingWork {
     match rebuild(core) {
         Ok(replayed) => {
             let took = core.now().since(began);
-            healing.is_rebuilt(|| core.tell(&Event::IndexRebuilt { replayed, took }));
+            // First, so that a call that finds the index whole finds the rebuild counted.
+            core.tell(&Event::IndexRebuilt { replayed, took });
+            healing.is_rebuilt();
         }
         Err(Error::Closed) => {}
         Err(error) => core.tell(&Event::Failed { doing: "rebuild the index", error }),
@@ -140,7 +160,7 @@ fn rebuild(core: &Core) -> Result<u64, Error> {
     // Segments before the last one do not change while `keeping` is held, and were synced when they were full.
     let full = core.tail.load(Ordering::Acquire);
     for (segment, len) in core.segments.list()?.into_iter().filter(|(segment, _)| *segment < full) {
-        rebuild.segment(core, (segment, len))?;
+        rebuild.segment(core, Position { segment, offset: len })?;
         if core.background.is_stopping() {
             return Err(Error::Closed);
         }
@@ -148,8 +168,8 @@ fn rebuild(core: &Core) -> Result<u64, Error> {
     let applying = lock(&core.applying);
     background::sync_log(core)?;
     let end = index.applied().unwrap_or_default();
-    for (segment, len) in core.segments.list()?.range(full..=end.0.max(full)) {
-        rebuild.segment(core, (*segment, *len).min(end))?;
+    for (segment, len) in core.segments.list()?.range(full..=end.segment.max(full)) {
+        rebuild.segment(core, Position { segment: *segment, offset: *len }.min(end))?;
     }
     let Rebuild { catalogue, tally: mut rebuilt, replayed, unreadable, .. } = rebuild;
     let mut tally = core.tally();
@@ -185,7 +205,7 @@ impl Rebuild {
         let Rebuild { catalogue, tally, overlay, records, replayed, .. } = self;
         let mut each = |place: Place, mut record: Record| {
             // A batch whose write failed is not in the index.
-            if u64::from(place.offset) >= end.1 {
+            if u64::from(place.offset) >= end.offset {
                 return Ok(());
             }
             *replayed += 1;
@@ -196,55 +216,29 @@ impl Rebuild {
                 _ => Ok(()),
             }
         };
-        let damage = core.segments.scan(end.0, 0, &mut each)?;
+        let damage = core.segments.scan(end.segment, 0, &mut each)?;
         bring_in(catalogue, tally, overlay, records)?;
         catalogue.index().apply(std::iter::empty(), end, || tally.encode());
-        self.unreadable += damage.iter().filter(|damage| damage.from < end.1).count() as u64;
+        self.unreadable += damage.iter().filter(|damage| damage.from < end.offset).count() as u64;
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
-    use std::sync::mpsc;
-    use std::thread;
-
     use super::*;
-
-    /// Whoever sees that the index is whole again finds the rebuild counted.
-    #[test]
-    fn a_change_is_seen_after_its_announcement() {
-        let (state, announced) = (HealingState::default(), AtomicU64::new(0));
-        let (asking, asked) = mpsc::channel();
-        thread::scope(|scope| {
-            for round in 1..=100 {
-                state.found_damage(|| true, || ());
-                state.is_rebuilt(|| {
-                    let asking = asking.clone();
-                    let (state, announced) = (&state, &announced);
-                    scope.spawn(move || {
-                        asking.send(()).unwrap();
-                        if !state.is_damaged() {
-                            assert!(announced.load(Ordering::Acquire) >= round);
-                        }
-                    });
-                    asked.recv().unwrap();
-                    (0..20).for_each(|_| thread::yield_now());
-                    announced.store(round, Ordering::Release);
-                });
-            }
-        });
-    }
 
     #[test]
     fn damage_is_announced_once() {
-        let (state, mut announced) = (HealingState::default(), 0);
-        (0..3).for_each(|_| state.found_damage(|| true, || announced += 1));
-        state.is_rebuilt(|| ());
-        state.found_damage(|| true, || announced += 1);
-        state.is_rebuilt(|| ());
-        state.found_damage(|| false, || announced += 1);
-        assert_eq!((announced, state.is_damaged()), (2, false));
+        let state = HealingState::default();
+        (0..3).for_each(|number| state.found_damage(&format!("damage {number}"), || true));
+        assert_eq!((state.to_announce().as_deref(), state.to_announce()), (Some("damage 0"), None));
+        state.found_damage("more", || true);
+        assert_eq!((state.to_announce(), state.is_damaged()), (None, true));
+        state.is_rebuilt();
+        state.found_damage("in a file that was replaced", || false);
+        assert_eq!((state.to_announce(), state.is_damaged()), (None, false));
+        state.found_damage("new", || true);
+        assert_eq!(state.to_announce().as_deref(), Some("new"));
     }
 }

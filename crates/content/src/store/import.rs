@@ -5,7 +5,7 @@
 //! again: its output must be there and have its size, and it is taken only if the caller trusts the archive
 //! ([`Import::trust_memos`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,8 @@ use bytes::Bytes;
 use super::archive::{FRONT, OLD_FRONT, SALT, failed};
 use super::catalogue::FoundData;
 use super::counters::Kind;
-use super::imports::{EntryKind, KeptImport, Manifest, keep_written};
+use super::imported_names::{free_names, set_names};
+use super::imports::{EntryKind, Manifest, keep_written};
 use super::pipeline::Pipeline;
 use super::quota::Claim;
 use super::roots::check_name;
@@ -44,7 +45,7 @@ pub struct Import {
 #[non_exhaustive]
 pub struct ImportReport {
     /// Blobs, derivations and memos in the archive.
-    pub things: u64,
+    pub items: u64,
     /// Of those, the ones that were not in the store before.
     pub new: u64,
     /// Memos that were left out: the caller does not trust them, or the store has a memo of the same derivation.
@@ -76,13 +77,12 @@ const NAMES_MOST: usize = 100_000;
 impl Store {
     /// Adds the content of an archive to the store, durably. Names that are free are set; others stay as they are. The
     /// import is a root, listed by [`Store::imports`], that holds its content until it is dropped. After an error, the
-    /// records before it stay, and are listed as an import too.
+    /// records before it stay, and are listed as an import too. The import goes on if its future is dropped.
     pub async fn import(
         &self,
         from: impl Read + Send + 'static,
         terms: Import,
     ) -> Result<ImportReport, Error> {
-        let skip_name = terms.skip_name;
         let result = self.in_turn(
             |turns| &turns.archiving,
             move |core| {
@@ -93,14 +93,7 @@ impl Store {
                 ImportPass { core, terms, from, imported, in_flight, manifest }.run()
             },
         );
-        let result = match result.await {
-            Ok((mut imported, kept)) => {
-                let set = self.set_free_names(&mut imported.names, skip_name, kept.map(|kept| kept.name));
-                set.await.map(|()| imported)
-            }
-            Err(error) => Err(error),
-        };
-        self.inner.core.count(Kind::Import, result, |imported| Some(imported.bytes))
+        self.inner.core.count(Kind::Import, result.await, |imported| Some(imported.bytes))
     }
 }
 
@@ -154,7 +147,7 @@ fn damaged(at: u64, what: &str) -> Error {
 }
 
 impl<R: Read> ImportPass<'_, R> {
-    fn run(mut self) -> Result<(ImportReport, Option<KeptImport>), Error> {
+    fn run(mut self) -> Result<ImportReport, Error> {
         let mut writes = Pipeline::new(self.core);
         let read = self.read(&mut writes);
         // After an error too: until they are written, the quota does not count the records in flight, and the manifest
@@ -164,12 +157,15 @@ impl<R: Read> ImportPass<'_, R> {
             self.imported.new += new;
             self.check_names()
         });
-        let kept = self.manifest.keep(&self.terms.label, read.is_ok());
-        read?;
-        let kept = kept?;
-        self.imported.id = kept.as_ref().map(|kept| kept.id.clone());
         self.imported.bytes = self.from.at;
-        Ok((self.imported, kept))
+        let ImportPass { core, terms, mut imported, manifest, .. } = self;
+        let _recording = core.imports.recording();
+        let free = read.and_then(|()| free_names(core, &mut imported.names, terms.skip_name));
+        let kept = manifest.keep(&terms.label, free.as_ref().ok());
+        let (free, kept) = (free?, kept?);
+        imported.id = kept;
+        set_names(core, &mut imported.names, &free)?;
+        Ok(imported)
     }
 
     fn read(&mut self, writes: &mut Pipeline<'_>) -> Result<(), Error> {
@@ -181,7 +177,7 @@ impl<R: Read> ImportPass<'_, R> {
             let at = self.from.at;
             match self.from.record()?.fact {
                 Fact::Name { name, history } if history.is_empty() => {
-                    if name == format!("{} things", self.imported.things) {
+                    if name == format!("{} things", self.imported.items) {
                         return Ok(());
                     }
                     return Err(damaged(at, "an end that does not count the records before it"));
@@ -193,9 +189,13 @@ impl<R: Read> ImportPass<'_, R> {
         }
     }
 
-    /// Checks that the archive's names lead to something.
+    /// Checks that the archive's names lead to something, and that each is there once.
     fn check_names(&self) -> Result<(), Error> {
+        let mut seen = HashSet::new();
         for it in &self.imported.names {
+            if !seen.insert(&it.name) {
+                return Err(damaged(self.from.at, "a name that is there twice"));
+            }
             if matches!(self.core.catalogue.find(&it.address, Wait::Yes)?, FoundData::Nothing) {
                 return Err(damaged(self.from.at, "a name whose address is missing"));
             }
@@ -229,7 +229,7 @@ impl<R: Read> ImportPass<'_, R> {
             self.refresh(&address, writes)?;
         }
         self.imported.new += u64::from(new);
-        self.imported.things += 1;
+        self.imported.items += 1;
         self.manifest.add(EntryKind::Blob, &address)
     }
 
@@ -262,7 +262,7 @@ impl<R: Read> ImportPass<'_, R> {
             }
             _ => return Err(damaged(at, WRONG_KIND)),
         }
-        self.imported.things += 1;
+        self.imported.items += 1;
         Ok(())
     }
 

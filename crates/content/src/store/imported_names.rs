@@ -1,115 +1,167 @@
-//! The names that imports set: dropped with the import, if they still have its addresses.
+//! The names that imports set: dropped with the import, unless they were changed since.
 //!
-//! They are listed in a blob, a map from names to addresses in canonical encoding.
+//! The record of an import leads to a list of the names that it is about to set, each with the time of that change. The
+//! list is written before the first name is set, so no name is left behind if the import ends half-way.
 
 use std::collections::BTreeMap;
 
+use super::Core;
 use super::import::ImportedName;
 use super::imports::record;
+use super::mark::touch_all;
 use super::pipeline::Pipeline;
 use super::quota::Claim;
+use super::roots::current_address;
 use super::tables::NameRow;
-use super::{Core, Store};
-use crate::facts::{Class, NameChange};
+use crate::facts::{Class, NameChange, Time};
 use crate::log::Fact;
 use crate::{Address, Error, Value, Wait};
 
-type ListedNames = BTreeMap<String, Value>;
+/// Names, each with the change that an import makes.
+pub(super) type ListedNames = BTreeMap<String, NameChange>;
 
-impl Store {
-    /// Sets the names of an archive that are free, and lists them with the import that this name of the store's own
-    /// leads to.
-    pub(super) async fn set_free_names(
-        &self,
-        names: &mut [ImportedName],
-        skip_name: Option<fn(&str) -> bool>,
-        import: Option<String>,
-    ) -> Result<(), Error> {
-        let mut set = ListedNames::new();
-        for it in names {
-            it.is_skipped = skip_name.is_some_and(|skip| skip(&it.name));
-            if it.is_skipped {
-                continue;
-            }
-            match self.name_if(&it.name, Some(it.address), None).await {
-                Ok(_) => _ = set.insert(it.name.clone(), Value::Address(it.address)),
-                Err(Error::NameConflict { found, .. }) => {
-                    it.taken_by = found.filter(|found| *found != it.address);
-                }
-                Err(error) => return Err(error),
-            }
+/// The names that are set or dropped at a time: other changes of names wait for so many.
+const NAMES_AT_ONCE: usize = 256;
+
+/// Finds the names of an archive that are free and that the caller does not skip, and notes the address of the others.
+pub(super) fn free_names(
+    core: &Core,
+    names: &mut [ImportedName],
+    skip_name: Option<fn(&str) -> bool>,
+) -> Result<ListedNames, Error> {
+    core.segments.check()?;
+    let mut free = ListedNames::new();
+    let at = core.now();
+    for it in names {
+        it.is_skipped = skip_name.is_some_and(|skip| skip(&it.name));
+        if it.is_skipped {
+            continue;
         }
-        match import {
-            Some(import) if !set.is_empty() => self.list_names(import, set).await,
-            _ => Ok(()),
+        match current_address(&history(core, &it.name)?) {
+            Some(found) => it.taken_by = Some(found).filter(|found| *found != it.address),
+            None => _ = free.insert(it.name.clone(), NameChange { address: Some(it.address), at }),
         }
     }
-
-    async fn list_names(&self, import: String, set: ListedNames) -> Result<(), Error> {
-        let core = &self.inner.core;
-        let _turn = core.names.turn().await;
-        let read = {
-            let import = import.clone();
-            self.reading(move |core| {
-                let row = core.catalogue.name(&import, Wait::Yes)?;
-                row.map(|row| Ok((listed_names(core, &row)?, row))).transpose()
-            })
-        };
-        // The import may have been dropped in the meantime.
-        let Some((mut names, row)) = read.await? else { return Ok(()) };
-        names.extend(set);
-        let bytes = Value::Map(names).encode().expect("a map of addresses is not nested");
-        let address = Address::of(&bytes);
-        let _wanted = core.guard.want(vec![address]);
-        self.put(bytes, Class::Acknowledged).await?;
-        let history =
-            [Some(NameChange { address: Some(address), at: core.now() }), row.history.last().copied()];
-        let fact = Fact::Name { name: import, history: history.into_iter().flatten().collect() };
-        let claim = core.claim(fact.size_hint() as u64).await?;
-        core.write(fact, Class::Acknowledged, claim).await?;
-        self.hold_meanwhile([address]).await
-    }
+    Ok(free)
 }
 
-/// The blob that lists the names that an import set.
-pub(super) fn names_list(row: &NameRow) -> Option<Address> {
+/// Sets the names of this list that are still free, and notes the address of the others.
+pub(super) fn set_names(core: &Core, names: &mut [ImportedName], listed: &ListedNames) -> Result<(), Error> {
+    let mut free: Vec<_> =
+        names.iter_mut().filter_map(|it| listed.get(&it.name).map(|change| (it, *change))).collect();
+    for part in free.chunks_mut(NAMES_AT_ONCE) {
+        let addresses: Vec<Address> = part.iter().map(|(it, _)| it.address).collect();
+        let _wanted = core.guard.want(addresses.clone());
+        // Before the turn: room may take a collection, and the changes of all other names would wait for it, too.
+        let mut claims = Vec::with_capacity(part.len());
+        for (it, change) in &*part {
+            let record = core.name_record(&it.name, history(core, &it.name)?, *change);
+            claims.push(core.claim_blocking(record.size_hint() as u64)?);
+        }
+        set_part(core, part, claims)?;
+        if core.guard.is_collecting() {
+            touch_all(core, addresses)?;
+        }
+    }
+    Ok(())
+}
+
+fn set_part(
+    core: &Core,
+    part: &mut [(&mut ImportedName, NameChange)],
+    claims: Vec<Claim>,
+) -> Result<(), Error> {
+    let _turn = core.names.blocking_turn();
+    let changes = core.names.change();
+    let (mut writes, mut set) = (Pipeline::new(core), Vec::new());
+    for ((it, change), mut claim) in part.iter_mut().zip(claims) {
+        let history = history(core, &it.name)?;
+        if let Some(found) = current_address(&history) {
+            it.taken_by = Some(found).filter(|found| *found != it.address);
+            continue;
+        }
+        let record = core.name_record(&it.name, history, *change);
+        core.extend_claim(&mut claim, record.size_hint() as u64)?;
+        writes.write(record, Class::Acknowledged, claim)?;
+        set.push((it.name.clone(), Some(it.address)));
+    }
+    writes.settle()?;
+    changes.written(set);
+    Ok(())
+}
+
+fn history(core: &Core, name: &str) -> Result<Vec<NameChange>, Error> {
+    Ok(core.catalogue.name(name, Wait::Yes)?.map_or_else(Vec::new, |row| row.history))
+}
+
+/// The bytes of the list: a map from the names to address and time, in canonical encoding.
+pub(super) fn encode_names(names: ListedNames) -> Vec<u8> {
+    let listed = |change: NameChange| {
+        let at = i64::try_from(change.at.0).unwrap_or(i64::MAX);
+        Value::List(vec![change.address.map_or(Value::Null, Value::Address), Value::Int(at)])
+    };
+    let names = names.into_iter().map(|(name, change)| (name, listed(change))).collect();
+    Value::Map(names).encode().expect("a map of short lists is not nested")
+}
+
+fn decode_names(bytes: &[u8]) -> ListedNames {
+    let Ok(Value::Map(names)) = Value::decode(bytes) else { return ListedNames::new() };
+    let change = |listed: Value| match listed {
+        Value::List(parts) => match *parts {
+            [Value::Address(address), Value::Int(at)] => {
+                Some(NameChange { address: Some(address), at: Time(u64::try_from(at).ok()?) })
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    names.into_iter().filter_map(|(name, listed)| Some((name, change(listed)?))).collect()
+}
+
+/// The names that an import has set or was about to set.
+pub(super) fn listed_names(core: &Core, row: &NameRow) -> Result<ListedNames, Error> {
+    let Some(list) = names_list(row) else { return Ok(ListedNames::new()) };
+    let bytes = core.load_range(&list, &(0..u64::MAX), Wait::Yes)?;
+    Ok(bytes.map_or_else(ListedNames::new, |bytes| decode_names(&bytes)))
+}
+
+/// The blob that lists the names of an import.
+fn names_list(row: &NameRow) -> Option<Address> {
     record(row)?;
     let (_, earlier) = row.history.split_last()?;
     earlier.last()?.address
 }
 
-/// The names that an import set, and their addresses.
-fn listed_names(core: &Core, row: &NameRow) -> Result<ListedNames, Error> {
-    let Some(list) = names_list(row) else { return Ok(ListedNames::new()) };
-    let bytes = core.load_range(&list, &(0..u64::MAX), Wait::Yes)?;
-    match bytes.map(|bytes| Value::decode(&bytes)) {
-        Some(Ok(Value::Map(names))) => Ok(names),
-        _ => Ok(ListedNames::new()),
+/// Drops the names that an import set and that were not changed since. They do not stay in the history of the name,
+/// which would still hold them. Returns how many were dropped.
+pub(super) fn drop_names(core: &Core, row: &NameRow) -> Result<u64, Error> {
+    let listed: Vec<_> = listed_names(core, row)?.into_iter().collect();
+    let mut dropped = 0;
+    for part in listed.chunks(NAMES_AT_ONCE) {
+        dropped += drop_part(core, part)?;
     }
+    Ok(dropped)
 }
 
-/// Drops the names that an import set and that still have the addresses that it gave them. They do not stay in the
-/// history of the name, which would still hold them. Returns how many were dropped.
-pub(super) fn drop_names(core: &Core, row: &NameRow) -> Result<u64, Error> {
-    let mut dropped = 0;
-    for (name, address) in listed_names(core, row)? {
-        let _turn = core.names.blocking_turn();
-        let Some(row) = core.catalogue.name(&name, Wait::Yes)? else { continue };
-        let mut history = row.history;
-        let set = |history: &[NameChange]| history.last().and_then(|last| last.address).map(Value::Address);
-        if set(&history) != Some(address.clone()) {
+fn drop_part(core: &Core, part: &[(String, NameChange)]) -> Result<u64, Error> {
+    let _turn = core.names.blocking_turn();
+    core.segments.check()?;
+    let changes = core.names.change();
+    let (mut writes, mut dropped) = (Pipeline::new(core), Vec::new());
+    for (name, listed) in part {
+        let mut history = history(core, name)?;
+        if history.last() != Some(listed) {
             continue;
         }
         history.pop();
-        if set(&history).is_some() {
+        if current_address(&history).is_some() {
             history.push(NameChange { address: None, at: core.now() });
         }
-        let change = core.names.change();
-        let mut writes = Pipeline::new(core);
         writes.write(Fact::Name { name: name.clone(), history }, Class::Acknowledged, Claim::default())?;
-        writes.settle()?;
-        change.written(&name, None);
-        dropped += 1;
+        dropped.push((name.clone(), None));
     }
-    Ok(dropped)
+    let count = dropped.len() as u64;
+    writes.settle()?;
+    changes.written(dropped);
+    Ok(count)
 }

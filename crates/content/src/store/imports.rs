@@ -2,16 +2,17 @@
 //!
 //! The addresses of an import are listed in a blob, its manifest. A name of the store's own, whose text holds the id,
 //! the counts and the label, leads to the manifest. An earlier address in its history leads to the list of the names
-//! that the import set.
+//! that the import sets.
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::commit::{DoomedItem, Order, When};
-use super::imported_names::{drop_names, names_list};
+use super::guard::WantedAddresses;
+use super::imported_names::{ListedNames, drop_names, encode_names, listed_names};
 use super::mark::touch_all;
 use super::pipeline::Pipeline;
 use super::put::UnsettledFile;
@@ -107,6 +108,8 @@ impl Store {
 }
 
 fn drop_import(core: &Core, id: &str) -> Result<Option<DroppedImport>, Error> {
+    // An import with this id may be setting its names.
+    let _recording = core.imports.recording();
     let mut dropped: Option<DroppedImport> = None;
     let mut rows = Vec::new();
     for row in core.catalogue.names()? {
@@ -118,7 +121,6 @@ fn drop_import(core: &Core, id: &str) -> Result<Option<DroppedImport>, Error> {
     for (row, record) in rows {
         let names = drop_names(core, &row)?;
         let memos = forget_memos(core, &row)?;
-        let _turn = core.names.blocking_turn();
         let mut writes = Pipeline::new(core);
         writes.write(
             Fact::Name { name: row.name, history: Vec::new() },
@@ -214,10 +216,7 @@ pub(super) fn holds(core: &Core, row: &NameRow, addresses: &[Address]) -> Result
 /// The manifest of an import that is being read.
 pub(super) struct Manifest<'a> {
     core: &'a Core,
-    /// The entries that are not in the file.
-    buffer: Vec<u8>,
-    /// A manifest that is too long to be packed.
-    file: Option<(BlobWriter, u64)>,
+    list: List<'a>,
     blobs: u64,
     derivations: u64,
     memos: u64,
@@ -225,7 +224,7 @@ pub(super) struct Manifest<'a> {
 
 impl<'a> Manifest<'a> {
     pub(super) fn new(core: &'a Core) -> Manifest<'a> {
-        Manifest { core, buffer: Vec::new(), file: None, blobs: 0, derivations: 0, memos: 0 }
+        Manifest { core, list: List::new(core), blobs: 0, derivations: 0, memos: 0 }
     }
 
     pub(super) fn add(&mut self, kind: EntryKind, address: &Address) -> Result<(), Error> {
@@ -235,8 +234,71 @@ impl<'a> Manifest<'a> {
             EntryKind::Memo => self.memos += 1,
             EntryKind::Output => {}
         }
-        self.buffer.push(kind as u8);
-        self.buffer.extend_from_slice(address.as_bytes());
+        self.list.add(&[kind as u8])?;
+        self.list.add(address.as_bytes())
+    }
+
+    /// Writes the manifest, the list of the names that the import is about to set, and the name that leads to both;
+    /// returns the import's id. `names` is `None` for an archive that was not read to its end. An import without any
+    /// content is not remembered. Called while the caller holds [`ImportsUnderWay::recording`].
+    pub(super) fn keep(self, label: &str, names: Option<&ListedNames>) -> Result<Option<String>, Error> {
+        let Manifest { core, list, blobs, derivations, memos } = self;
+        if blobs + derivations + memos == 0 && names.is_none_or(ListedNames::is_empty) {
+            return Ok(None);
+        }
+        let (address, _wanted) = list.keep()?;
+        let id = address.to_string()[..ID_LEN].to_owned();
+        let state = if names.is_some() { "whole" } else { "part" };
+        let name =
+            format!("{RESERVED}import {id} {blobs} {derivations} {memos} {state} {}", clean_label(label));
+        // The same import again: the names that it set the first time stay its own.
+        let before = core.catalogue.name(&name, Wait::Yes)?;
+        let mut listed = before.map(|row| listed_names(core, &row)).transpose()?.unwrap_or_default();
+        listed.extend(names.into_iter().flatten().map(|(name, change)| (name.clone(), *change)));
+        let listed = match listed.is_empty() {
+            true => None,
+            false => {
+                let mut list = List::new(core);
+                list.add(&encode_names(listed))?;
+                Some(list.keep()?)
+            }
+        };
+        let names = listed.as_ref().map(|(names, _wanted)| *names);
+        let change = |address| NameChange { address: Some(address), at: core.now() };
+        let history: Vec<_> = names.into_iter().chain([address]).map(change).collect();
+        let fact = Fact::Name { name: name.clone(), history: history.clone() };
+        let claim = core.claim_blocking(fact.size_hint() as u64)?;
+        let mut writes = Pipeline::new(core);
+        writes.write(fact, Class::Acknowledged, claim)?;
+        writes.settle()?;
+        if core.guard.is_collecting() {
+            let place = crate::log::Place { segment: 0, offset: 0, len: 0 };
+            let mut addresses = Vec::new();
+            each_entry(core, &NameRow { place, name, history }, |_, address| {
+                addresses.push(address);
+                Ok(())
+            })?;
+            touch_all(core, addresses)?;
+        }
+        Ok(Some(id))
+    }
+}
+
+/// A blob that is written piece by piece on a thread that may block: a file once it is too long to be packed.
+struct List<'a> {
+    core: &'a Core,
+    /// The bytes that are not in the file.
+    buffer: Vec<u8>,
+    file: Option<(BlobWriter, u64)>,
+}
+
+impl<'a> List<'a> {
+    fn new(core: &'a Core) -> List<'a> {
+        List { core, buffer: Vec::new(), file: None }
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.buffer.extend_from_slice(bytes);
         if self.buffer.len() > self.core.config.packed_most {
             self.flush()?;
         }
@@ -255,83 +317,58 @@ impl<'a> Manifest<'a> {
         Ok(())
     }
 
-    /// Writes the manifest and the name that leads to it. An import without any content is not remembered.
-    pub(super) fn keep(mut self, label: &str, is_whole: bool) -> Result<Option<KeptImport>, Error> {
-        if self.blobs + self.derivations + self.memos == 0 {
-            return Ok(None);
-        }
+    /// Stores the blob, durably. No collection removes it until the name that leads to it is written.
+    fn keep(mut self) -> Result<(Address, WantedAddresses<'a>), Error> {
         let core = self.core;
-        let mut writes = Pipeline::new(core);
-        let (address, _wanted) = if self.file.is_some() {
+        if self.file.is_some() {
             self.flush()?;
-            let (file, number) = self.file.take().expect("checked above");
-            let written = file.hash()?;
-            let address = written.name.address;
-            let wanted = core.guard.want(vec![address]);
-            let claim = core.claim_blocking(written.len)?;
-            keep_written(core, written, number, claim)?;
-            (address, wanted)
-        } else {
+        }
+        let Some((file, number)) = self.file.take() else {
             let bytes = Bytes::from(std::mem::take(&mut self.buffer));
             let address = Address::of(&bytes);
             let wanted = core.guard.want(vec![address]);
             let fact = Fact::Blob { address, bytes };
             let claim = core.claim_blocking(fact.size_hint() as u64)?;
+            let mut writes = Pipeline::new(core);
             writes.write(fact, Class::Acknowledged, claim)?;
-            (address, wanted)
+            writes.settle()?;
+            return Ok((address, wanted));
         };
-        writes.wait()?;
-        let id = address.to_string()[..ID_LEN].to_owned();
-        let Manifest { blobs, derivations, memos, .. } = self;
-        let state = if is_whole { "whole" } else { "part" };
-        let name =
-            format!("{RESERVED}import {id} {blobs} {derivations} {memos} {state} {}", clean_label(label));
-        // The same import again: the names that it set the first time stay its own.
-        let before = core.catalogue.name(&name, Wait::Yes)?;
-        let names = before.as_ref().and_then(names_list);
-        let change = |address| NameChange { address: Some(address), at: core.now() };
-        let history: Vec<_> = names.into_iter().chain([address]).map(change).collect();
-        let fact = Fact::Name { name: name.clone(), history: history.clone() };
-        let claim = core.claim_blocking(fact.size_hint() as u64)?;
-        writes.write(fact, Class::Acknowledged, claim)?;
-        writes.settle()?;
-        if core.guard.is_collecting() {
-            let place = crate::log::Place { segment: 0, offset: 0, len: 0 };
-            let mut addresses = Vec::new();
-            each_entry(core, &NameRow { place, name: name.clone(), history }, |_, address| {
-                addresses.push(address);
-                Ok(())
-            })?;
-            touch_all(core, addresses)?;
-        }
-        Ok(Some(KeptImport { id, name }))
+        let written = file.hash()?;
+        let address = written.name.address;
+        let wanted = core.guard.want(vec![address]);
+        let claim = core.claim_blocking(written.len)?;
+        keep_written(core, written, number, claim)?;
+        Ok((address, wanted))
     }
 }
 
-/// An import that was recorded.
-pub(super) struct KeptImport {
-    pub id: String,
-    /// The store's own name that leads to its manifest.
-    pub name: String,
-}
-
-/// The start times of the running imports.
-///
-/// The manifest, which holds the records of an import, is written last. Until then, a collection must spare them.
+/// The running imports.
 #[derive(Debug, Default)]
-pub(super) struct ImportsUnderWay(Mutex<Vec<Time>>);
+pub(super) struct ImportsUnderWay {
+    /// Their start times. The manifest, which holds the records of an import, is written last: until then, a collection
+    /// must spare them.
+    began: Mutex<Vec<Time>>,
+    /// Held while the record of an import is read and written again, and while its names are set or dropped.
+    recording: Mutex<()>,
+}
 
 impl ImportsUnderWay {
     /// Records the start of an import, which is running until the returned guard is dropped.
     pub(super) fn begin(&self, at: Time) -> ImportUnderWay<'_> {
-        lock(&self.0).push(at);
+        lock(&self.began).push(at);
         ImportUnderWay { all: self, at }
+    }
+
+    /// Waits for a turn to change the records of imports and the names that belong to them, on a thread that may block.
+    pub(super) fn recording(&self) -> MutexGuard<'_, ()> {
+        lock(&self.recording)
     }
 
     /// The grace period that spares all records of these imports too. A record that an import met in the store is at
     /// most `touch_after` older than the import.
     pub(super) fn spare(&self, grace: Duration, now: Time, touch_after: Duration) -> Duration {
-        let first = lock(&self.0).iter().min().copied();
+        let first = lock(&self.began).iter().min().copied();
         let spared = first.map(|first| now.since(first) + touch_after + Duration::from_millis(1));
         spared.map_or(grace, |spared| spared.max(grace))
     }
@@ -344,7 +381,7 @@ pub(super) struct ImportUnderWay<'a> {
 
 impl Drop for ImportUnderWay<'_> {
     fn drop(&mut self) {
-        let mut all = lock(&self.all.0);
+        let mut all = lock(&self.all.began);
         if let Some(place) = all.iter().position(|at| *at == self.at) {
             all.swap_remove(place);
         }

@@ -168,7 +168,8 @@ impl Core {
         }
     }
 
-    /// Claims room for this many more bytes, once they fit the quota; an error if the keeper cannot make room.
+    /// Claims room for this many more bytes, once they fit the quota; an error if the keeper cannot make room. Bytes that
+    /// can never fit are refused before anything is evicted for them.
     pub(super) async fn claim(&self, bytes: u64) -> Result<Claim, Error> {
         if self.reserve.is_in_use() {
             let cause = std::io::ErrorKind::StorageFull.into();
@@ -176,6 +177,9 @@ impl Core {
         }
         if let Some(claim) = self.space.claim(bytes) {
             return Ok(claim);
+        }
+        if self.config.quota_bytes.is_some_and(|quota| bytes > quota) {
+            return Err(self.over_quota());
         }
         // Two rounds: the first may have begun before it could see this put's request.
         for _ in 0..2 {
@@ -193,7 +197,18 @@ impl Core {
                 return Ok(claim);
             }
         }
+        Err(self.over_quota())
+    }
+
+    /// Extends a claim to this many bytes, if they fit the quota now.
+    pub(super) fn extend_claim(&self, claim: &mut Claim, bytes: u64) -> Result<(), Error> {
+        let more = bytes.saturating_sub(claim.bytes());
+        claim.add(self.space.claim(more).ok_or_else(|| self.over_quota())?);
+        Ok(())
+    }
+
+    fn over_quota(&self) -> Error {
         let quota = self.config.quota_bytes.unwrap_or(u64::MAX);
-        Err(Error::Quota { used: self.space.taken().all(), quota })
+        Error::Quota { used: self.space.taken().all(), quota }
     }
 }

@@ -12,15 +12,14 @@ use super::{Core, Store, lock};
 use crate::facts::NameChange;
 use crate::{Address, Error};
 
-/// The most names whose order is kept in memory: about 30 MB. Of more, a page reads all.
-const KEPT_MOST: usize = 250_000;
-
 /// Names that point to an address, in order.
 type NamedAddresses = BTreeMap<String, Address>;
 
 /// The order of all names.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct NameOrder {
+    /// The most names whose order is kept ([`super::Config::names_kept`]).
+    kept_most: usize,
     /// Held while a name changes, and while the names are read.
     changing: tokio::sync::Mutex<()>,
     /// `None` until a page is read, and while a name changes: a change that is given up half-way may be in the log or
@@ -28,13 +27,17 @@ pub(super) struct NameOrder {
     names: Mutex<Option<NamedAddresses>>,
 }
 
-/// A change of a name that is being written.
+/// Changes of names that are being written.
 pub(super) struct NameChangeUnderWay<'a> {
     order: &'a NameOrder,
     names: Option<NamedAddresses>,
 }
 
 impl NameOrder {
+    pub(super) fn new(kept_most: usize) -> NameOrder {
+        NameOrder { kept_most, changing: tokio::sync::Mutex::default(), names: Mutex::default() }
+    }
+
     /// Waits for a turn to change a name: changes run one at a time.
     pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.changing.lock().await
@@ -45,7 +48,7 @@ impl NameOrder {
         self.changing.blocking_lock()
     }
 
-    /// Begins the change of a name. Dropping it instead of [`NameChangeUnderWay::written`] forgets the order.
+    /// Begins to change names. Dropping it instead of [`NameChangeUnderWay::written`] forgets the order.
     pub(super) fn change(&self) -> NameChangeUnderWay<'_> {
         NameChangeUnderWay { order: self, names: lock(&self.names).take() }
     }
@@ -63,14 +66,16 @@ impl NameOrder {
 }
 
 impl NameChangeUnderWay<'_> {
-    /// The name points to this address now.
-    pub(super) fn written(self, name: &str, address: Option<Address>) {
+    /// The names point to these addresses now.
+    pub(super) fn written(self, changes: impl IntoIterator<Item = (String, Option<Address>)>) {
         let Some(mut names) = self.names else { return };
-        match address {
-            Some(address) => _ = names.insert(name.to_owned(), address),
-            None => _ = names.remove(name),
+        for (name, address) in changes {
+            match address {
+                Some(address) => _ = names.insert(name, address),
+                None => _ = names.remove(&name),
+            }
         }
-        if names.len() <= KEPT_MOST {
+        if names.len() <= self.order.kept_most {
             *lock(&self.order.names) = Some(names);
         }
     }
@@ -85,7 +90,7 @@ impl Store {
 
     /// Up to `most` names after `after` (empty: from the first one) that point to an address, with their addresses, in
     /// order. The first call reads all names and keeps their order in memory; later ones read their page alone, unless
-    /// there are more than 250,000 names.
+    /// there are more names than [`super::Config::names_kept`].
     pub async fn names_after(&self, after: &str, most: usize) -> Result<Vec<(String, Address)>, Error> {
         let core = &self.inner.core;
         if let Some(page) = core.names.page(after, most) {
@@ -97,7 +102,7 @@ impl Store {
         }
         // A change whose caller has given up waiting may still be in the writer's queue.
         core.submit(Order::Pass, 0, Claim::default()).await?;
-        if core.tally().names as usize > KEPT_MOST {
+        if core.tally().names as usize > core.names.kept_most {
             let after = after.to_owned();
             let page = self.reading(move |core| named_addresses(core, &after, most)).await?;
             return Ok(page.into_iter().collect());

@@ -43,8 +43,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     let settings = index::Settings { recent_bytes: config.recent_bytes, ..index::Settings::default() };
     let mut opened =
         OpenReport { clean: closed.is_some(), upgrade_from: format.upgrade_from, ..OpenReport::default() };
-    let parts = (Arc::clone(&disk), Arc::clone(&reporter), Arc::clone(&background));
-    let catalogue = |index| Catalogue::new(index, config.cache_bytes, parts.clone());
+    let catalogue = |index| Catalogue::new(index, config.cache_bytes, Arc::clone(&background));
     let search =
         Search { disk: &disk, segments: &segments, files: &files, settings, closed, opened: &mut opened };
     let SearchOutcome { catalogue, tally, next_segment: next, next_file, pins, log, torn_files } =
@@ -67,7 +66,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         unsettled: AtomicBool::new(false),
         keeping: Mutex::new(()),
         applying: Mutex::new(()),
-        names: NameOrder::default(),
+        names: NameOrder::new(config.names_kept),
         reporter,
         catalogue,
         disk,
@@ -218,7 +217,7 @@ impl Search<'_> {
         let mut list = self.present_segments()?;
         let ExistingIndex { index, covered } = self.index(&list, why)?;
         let is_covered = covered.is_some();
-        let (position, mut tally) = covered.unwrap_or((Position { segment: 0, offset: 0 }, Tally::default()));
+        let (position, mut tally) = covered.unwrap_or_default();
         let missing = missing_parts(&list, position, &tally);
         let log = (!missing.is_empty()).then(|| list.clone());
         self.opened.unreadable.extend(missing);
@@ -417,7 +416,7 @@ fn existing(
 ) -> Result<ExistingIndex, String> {
     let (index, covered) = Index::open(Arc::clone(disk), Path::new(INDEX_FOLDER), settings)
         .map_err(|error| error.to_string())?;
-    let Some(LogCoverage { position: (segment, offset), note }) = covered else {
+    let Some(LogCoverage { position, note }) = covered else {
         // A crash came before the first flush: the whole log is replayed. But if the first segment was cleaned away,
         // there was an index.
         return match list.first_key_value() {
@@ -426,7 +425,7 @@ fn existing(
         };
     };
     let tally = Tally::decode(&note).ok_or("its counts are damaged")?;
-    Ok(ExistingIndex { index, covered: Some((Position { segment, offset }, tally)) })
+    Ok(ExistingIndex { index, covered: Some((position, tally)) })
 }
 
 /// Counts the blobs that callers put.
@@ -461,7 +460,7 @@ fn replay(
     };
     let damage = segments.scan(segment, from, &mut each)?;
     bring_in(catalogue, tally, &mut overlay, &mut records)?;
-    catalogue.index().apply(std::iter::empty(), (segment, len), || tally.encode());
+    catalogue.index().apply(std::iter::empty(), Position { segment, offset: len }, || tally.encode());
     Ok(damage)
 }
 

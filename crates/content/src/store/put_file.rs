@@ -15,7 +15,8 @@ impl Store {
     /// can, the blob shares the file's bytes until one of the two changes. `copied` is called with the number of
     /// bytes that were copied since it was called last.
     ///
-    /// A file that changes its length meanwhile ends the put with [`Error::Source`], and leaves nothing behind.
+    /// A file that is not regular, or that has more or fewer bytes than its length says, ends the put with
+    /// [`Error::Source`], and leaves nothing behind: a pipe, a file below `/proc`, or one that changes meanwhile.
     pub async fn put_file(
         &self,
         file: std::fs::File,
@@ -24,8 +25,12 @@ impl Store {
     ) -> Result<Put, Error> {
         let core = &self.inner.core;
         let measure = move || -> std::io::Result<SourceFile> {
-            let len = file.metadata()?.len();
-            Ok(SourceFile { file, len })
+            let metadata = file.metadata()?;
+            if !metadata.is_file() {
+                let why = "not a regular file: its length is not known; put its bytes as a stream";
+                return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, why));
+            }
+            Ok(SourceFile { file, len: metadata.len() })
         };
         let source = self
             .blocking(move |_| measure().map_err(|cause| Error::Source(std::sync::Arc::new(cause))))
@@ -51,6 +56,6 @@ impl Store {
 fn read_whole(source: &SourceFile) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; source.len as usize];
     source.read(&mut bytes, 0)?;
-    source.check_len()?;
+    source.check_end()?;
     Ok(bytes)
 }

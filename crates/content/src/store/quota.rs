@@ -62,6 +62,11 @@ impl Room {
 }
 
 impl Claim {
+    /// The bytes that it has room for; 0 in a store without a quota.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Adds the room of another claim to this one.
     pub(crate) fn add(&mut self, mut other: Claim) {
         self.bytes += std::mem::take(&mut other.bytes);

@@ -42,8 +42,8 @@ impl Health {
 impl fmt::Display for Health {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problems = [
-            (self.lost, count(self.lost, "acknowledged thing") + " lost"),
-            (self.damaged, count(self.damaged, "damaged thing") + " in quarantine"),
+            (self.lost, count(self.lost, "acknowledged item") + " lost"),
+            (self.damaged, count(self.damaged, "damaged item") + " in quarantine"),
             (self.diverged, count(self.diverged, "derivation") + " with another output than before"),
             (self.failures, count(self.failures, "failure") + " in the background"),
             (self.index_damaged.into(), "the index is damaged and is being rebuilt".to_owned()),
@@ -312,7 +312,7 @@ mod tests {
                 WARN anabranch_content: the quota leaves no room, and collecting derivable data does not help used=9
                 WARN anabranch_content: a file that is no longer needed could not be removed address=0707070707070707070707070707070707070707070707070707070707070707 error=could not write `log/1`: no space
                 WARN anabranch_content: background work failed and is tried again doing="clean the log" error=could not write `log/1`: no space
-                4 acknowledged things lost, 2 damaged things in quarantine, 1 derivation with another output than before, 2 failures in the background, the index is damaged and is being rebuilt, a damaged index was rebuilt 1 time, the quota is exceeded; see the log
+                4 acknowledged items lost, 2 damaged items in quarantine, 1 derivation with another output than before, 2 failures in the background, the index is damaged and is being rebuilt, a damaged index was rebuilt 1 time, the quota is exceeded; see the log
             "#]],
         );
     }
@@ -387,15 +387,15 @@ mod tests {
                 ..OpenReport::default()
             },
             expect![[r#"
-                ERROR anabranch_content: opened after a crash: at least 2 acknowledged things lost; log/00000001.log is unreadable for 20 bytes from byte 100; log/00000001.log is unreadable for 20 bytes from byte 100; 1 record read again from the log; 2 files of unfinished puts moved to quarantine clean=false lost=2 replayed=1 unfinished=2 unreadable=2
-                2 acknowledged things lost; see the log
+                ERROR anabranch_content: opened after a crash: at least 2 acknowledged items lost; log/00000001.log is unreadable for 20 bytes from byte 100; log/00000001.log is unreadable for 20 bytes from byte 100; 1 record read again from the log; 2 files of unfinished puts moved to quarantine clean=false lost=2 replayed=1 unfinished=2 unreadable=2
+                2 acknowledged items lost; see the log
             "#]],
         );
         check(
             OpenReport { lost: 5, unreadable: vec![stretch(false)], ..OpenReport::default() },
             expect![[r#"
-            ERROR anabranch_content: opened after a crash: at least 5 acknowledged things lost; log/00000001.log is unreadable for 20 bytes from byte 100 clean=false lost=5 replayed=0 unfinished=0 unreadable=1
-            5 acknowledged things lost; see the log
+            ERROR anabranch_content: opened after a crash: at least 5 acknowledged items lost; log/00000001.log is unreadable for 20 bytes from byte 100 clean=false lost=5 replayed=0 unfinished=0 unreadable=1
+            5 acknowledged items lost; see the log
         "#]],
         );
     }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::Store;
 use super::counters::Kind;
 use super::guard::Touch;
 use super::mark::touch_all;
 use super::quota::Claim;
+use super::{Core, Store};
 use crate::facts::{Class, NameChange};
 use crate::log::Fact;
 use crate::{Address, Error};
@@ -54,7 +54,7 @@ impl Store {
         Ok(was_pinned)
     }
 
-    /// The addresses of one thing: a derivation's own and its alias, or the address itself.
+    /// The addresses of one item: a derivation's own and its alias, or the address itself.
     async fn addresses_of(&self, address: Address) -> Result<Vec<Address>, Error> {
         self.quick(move |core, wait| {
             let own = core.catalogue.alias(&address, wait)?.unwrap_or(address);
@@ -98,34 +98,51 @@ impl Store {
         if address.is_some() && name.parse::<Address>().is_ok() {
             return Err(Error::Name { name: name.to_owned() });
         }
+        let result = self.write_name(name, address, expected).await;
+        self.inner.core.count(Kind::Name, result, |is_changed| is_changed.then_some(0))
+    }
+
+    async fn write_name(
+        &self,
+        name: &str,
+        address: Option<Address>,
+        expected: Option<Option<Address>>,
+    ) -> Result<bool, Error> {
         let core = &self.inner.core;
         let _wanted = core.guard.want(address.into_iter().collect());
+        let Some(fact) = self.changed_name(name, address, expected).await? else { return Ok(false) };
+        // Before the turn: room may take a collection, and the changes of all other names would wait for it, too.
+        let mut claim = core.claim(fact.size_hint() as u64).await?;
         // Changes of names run one at a time: each extends the history that it read.
         let _turn = core.names.turn().await;
-        // A log that can no longer be written may hold a change that the index does not have.
-        core.segments.check()?;
-        let mut history = self.history(name).await?;
-        let found = history.last().and_then(|last| last.address);
-        if let Some(expected) = expected.filter(|expected| *expected != found) {
-            let error = Error::NameConflict { name: name.to_owned(), expected, found };
-            return core.count(Kind::Name, Err(error), |_| None);
-        }
-        if found == address {
-            return core.count(Kind::Name, Ok(false), |_| None);
-        }
-        history.push(NameChange { address, at: core.now() });
-        let surplus = history.len().saturating_sub(core.config.history_kept);
-        history.drain(..surplus);
-        let fact = Fact::Name { name: name.to_owned(), history };
-        let claim = core.claim(fact.size_hint() as u64).await?;
+        let Some(fact) = self.changed_name(name, address, expected).await? else { return Ok(false) };
+        core.extend_claim(&mut claim, fact.size_hint() as u64)?;
         let change = core.names.change();
-        let result = core.write(fact, Class::Acknowledged, claim).await;
-        core.count(Kind::Name, result, |_| Some(0))?;
-        change.written(name, address);
+        core.write(fact, Class::Acknowledged, claim).await?;
+        change.written([(name.to_owned(), address)]);
         if let Some(address) = address {
             self.hold_meanwhile([address]).await?;
         }
         Ok(true)
+    }
+
+    /// The record that changes a name; `None` if the name has this address already.
+    async fn changed_name(
+        &self,
+        name: &str,
+        address: Option<Address>,
+        expected: Option<Option<Address>>,
+    ) -> Result<Option<Fact>, Error> {
+        let core = &self.inner.core;
+        // A log that can no longer be written may hold a change that the index does not have.
+        core.segments.check()?;
+        let history = self.history(name).await?;
+        let found = current_address(&history);
+        if let Some(expected) = expected.filter(|expected| *expected != found) {
+            return Err(Error::NameConflict { name: name.to_owned(), expected, found });
+        }
+        let change = NameChange { address, at: core.now() };
+        Ok((found != address).then(|| core.name_record(name, history, change)))
     }
 
     /// Drops a name with its history, which then holds nothing any more. Returns whether there was one.
@@ -141,7 +158,7 @@ impl Store {
         let change = core.names.change();
         let result = core.write(fact, Class::Acknowledged, Claim::default()).await;
         core.count(Kind::Name, result, |_| Some(0))?;
-        change.written(name, None);
+        change.written([(name.to_owned(), None)]);
         Ok(true)
     }
 
@@ -159,7 +176,7 @@ impl Store {
 
     /// The address that a name points to.
     pub async fn named(&self, name: &str) -> Result<Option<Address>, Error> {
-        Ok(self.history(name).await?.last().and_then(|named| named.address))
+        Ok(current_address(&self.history(name).await?))
     }
 
     /// The kept history of a name, newest last ([`super::Config::history_kept`]).
@@ -176,7 +193,23 @@ impl Store {
     }
 }
 
-pub(super) fn check_name(name: &str) -> Result<(), Error> {
+impl Core {
+    /// The record that adds a change to the history of a name.
+    pub(super) fn name_record(&self, name: &str, mut history: Vec<NameChange>, change: NameChange) -> Fact {
+        history.push(change);
+        let surplus = history.len().saturating_sub(self.config.history_kept);
+        history.drain(..surplus);
+        Fact::Name { name: name.to_owned(), history }
+    }
+}
+
+/// The address that a name with this history points to.
+pub(super) fn current_address(history: &[NameChange]) -> Option<Address> {
+    history.last().and_then(|change| change.address)
+}
+
+/// Checks that a text is allowed as a name: 1 to 255 bytes without control characters.
+pub fn check_name(name: &str) -> Result<(), Error> {
     let fits = (1..=255).contains(&name.len()) && !name.chars().any(char::is_control);
     if fits { Ok(()) } else { Err(Error::Name { name: name.to_owned() }) }
 }

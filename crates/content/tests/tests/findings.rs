@@ -3,6 +3,7 @@
 mod crowded;
 mod gate;
 mod hot;
+mod imported;
 mod names;
 mod promoted;
 mod removed;

@@ -1,9 +1,11 @@
 //! Files of the file system that are put on several threads.
 
 use std::fs::File;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_content::{Address, Class, Config, Error, Store};
+use anabranch_testkit::{Crash, CrashDisk};
 
 use crate::crash::world::random;
 
@@ -56,4 +58,42 @@ async fn a_file_needs_room_in_the_quota_and_gives_it_back() {
     assert!(matches!(failed, Err(Error::Source(_))), "{failed:?}");
     let put = store.put_file(file(&bytes), Class::Acknowledged, |_| {}).await.unwrap();
     assert_eq!((put.address, put.new), (Address::of(&bytes), true));
+}
+
+/// The length of such a file says nothing about its bytes, which would be lost without a word.
+#[tokio::test]
+async fn a_file_without_a_length_is_refused() {
+    use std::io::Write as _;
+
+    let store = Store::in_memory(Config::default()).unwrap();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"in the pipe").unwrap();
+    let pipe = File::from(std::os::fd::OwnedFd::from(reader));
+    let mut sources = vec![(pipe, "not a regular file")];
+    if cfg!(target_os = "linux") {
+        sources.push((File::open("/proc/self/status").unwrap(), "more than the 0 bytes"));
+    }
+    for (file, expected) in sources {
+        let Err(Error::Source(cause)) = store.put_file(file, Class::Acknowledged, |_| {}).await else {
+            panic!("{expected}: it was put");
+        };
+        assert!(cause.to_string().contains(expected), "{cause}");
+    }
+    assert_eq!(store.stats().blobs, 0);
+}
+
+#[tokio::test]
+async fn a_file_that_was_put_survives_a_power_cut() {
+    // Below and above the length from which on several threads copy it.
+    for len in [100_000, (1 << 20) + 5] {
+        let disk = CrashDisk::new(len as u64);
+        let store = Store::open_on(Arc::new(disk.clone()), Config::default()).unwrap();
+        let bytes = random(len as u64, len);
+        let address = store.put_file(file(&bytes), Class::Acknowledged, |_| {}).await.unwrap().address;
+        for (seed, crash) in [(1, Crash::Total), (2, Crash::Power), (3, Crash::Chaos), (4, Crash::Kill)] {
+            let crashed = Arc::new(disk.crash(seed, crash));
+            let store = Store::open_on(crashed, Config::default()).unwrap();
+            assert!(store.get(&address).await.unwrap().unwrap() == bytes, "{len} bytes, {crash:?}");
+        }
+    }
 }

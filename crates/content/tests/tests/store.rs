@@ -217,11 +217,11 @@ async fn an_archive_brings_a_closure_to_another_store() {
     assert_eq!((exported.blobs, exported.derivations, exported.memos), (3, 2, 2));
     let other = Store::in_memory(Config::default()).unwrap();
     let imported = other.import(std::fs::File::open(&path).unwrap(), trusting()).await.unwrap();
-    assert_eq!((imported.things, imported.new), (7, 7));
+    assert_eq!((imported.items, imported.new), (7, 7));
     assert_eq!(other.recall(&top).await.unwrap().unwrap().output, output);
     assert_eq!(other.get(&input).await.unwrap(), Some(bytes(1, 3 << 20)));
     let again = other.import(std::fs::File::open(&path).unwrap(), trusting()).await.unwrap();
-    assert_eq!((again.things, again.new), (7, 0));
+    assert_eq!((again.items, again.new), (7, 0));
     std::fs::remove_file(path).unwrap();
     let scrubbed = other.scrub(Scrub { bytes_per_second: None }).await.unwrap();
     assert_eq!((scrubbed.files, scrubbed.damaged.len(), scrubbed.index), (1, 0, None));

@@ -15,7 +15,7 @@ pub(crate) fn imported(reply: proto::ImportReply) -> Result<ImportReport, Bad> {
         Ok(ImportedName { name: it.name, address, taken_by, is_skipped: it.is_skipped })
     };
     let mut result = ImportReport::default();
-    result.things = reply.things;
+    result.items = reply.things;
     result.new = reply.new;
     result.bytes = reply.bytes;
     result.memos_left_out = reply.memos_left_out;
@@ -32,7 +32,7 @@ pub(crate) fn from_imported(result: &ImportReport) -> proto::ImportReply {
         is_skipped: it.is_skipped,
     };
     proto::ImportReply {
-        things: result.things,
+        things: result.items,
         new: result.new,
         bytes: result.bytes,
         memos_left_out: result.memos_left_out,

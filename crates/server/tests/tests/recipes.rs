@@ -270,7 +270,7 @@ async fn archives_from_one_server_to_another() {
     let again: Vec<_> =
         archive.iter().map(|it| Ok::<_, std::io::Error>(it.as_ref().unwrap().clone())).collect();
     let imported = to.import(stream::iter(again), &Import::default()).await.unwrap();
-    assert!(imported.things >= 3, "{imported:?}");
+    assert!(imported.items >= 3, "{imported:?}");
     assert_eq!((imported.memos_left_out, &*imported.names[0].name), (1, "copy"));
     assert_eq!(to.get("copy", ALL, None).await.unwrap().source, Source::Computed(1));
     to.invalidate(recipe, &Invalidate { reach: Reach::Alone, ..Invalidate::default() }).await.unwrap();

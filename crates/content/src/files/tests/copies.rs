@@ -86,6 +86,16 @@ async fn bytes_that_the_file_system_shares_are_not_written() {
 }
 
 #[tokio::test]
+async fn bytes_of_a_share_that_failed_do_not_stay() {
+    let (disk, files, pool) = watched(2);
+    disk.fail_to_share();
+    let blob = blob(2 * PART_LEN as usize + 5);
+    let hashed = copy_file(&pool, &files, (1, source(&blob)), |_| {}).await.unwrap();
+    assert_eq!(hashed.name.address, Address::of(&blob));
+    assert!(bytes(&*disk, Path::new("incoming/1")).unwrap() == blob);
+}
+
+#[tokio::test]
 async fn a_file_that_changes_its_length_is_refused() {
     for (now, shares) in [(0, false), (PART_LEN, false), (5 * PART_LEN, false), (5, true)] {
         let (disk, files, pool) = watched(2);

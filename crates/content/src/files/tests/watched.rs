@@ -20,6 +20,7 @@ struct Notes {
     calls: Mutex<Vec<String>>,
     refused: Mutex<Option<&'static str>>,
     shares: AtomicBool,
+    fails_to_share: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -38,6 +39,11 @@ impl WatchedDisk {
     /// From now on, files take the bytes of others without a copy.
     pub(super) fn share_bytes(&self) {
         self.notes.shares.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on, sharing fails once more bytes than the other file has are there.
+    pub(super) fn fail_to_share(&self) {
+        self.notes.fails_to_share.store(true, Ordering::Relaxed);
     }
 
     /// The notes since the last time, a line each, with addresses cut short.
@@ -123,6 +129,10 @@ impl File for WatchedFile {
     }
 
     fn share(&self, from: &std::fs::File) -> io::Result<()> {
+        if self.notes.fails_to_share.load(Ordering::Relaxed) {
+            self.file.write_at(b"bytes of a share that failed", File::len(from)?)?;
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         if !self.notes.shares.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Unsupported.into());
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{FOLDER, Model, SMALL, key, open, value};
 use crate::index::{Error, Index, Key};
+use crate::log::Position;
 use crate::{Disk, File, Memory, Open, Wait};
 
 /// An index of several runs in a few thousand bytes.
@@ -12,11 +13,15 @@ fn small_index() -> (Arc<Memory>, Model) {
     let (index, _) = open(&disk, SMALL).unwrap();
     for number in 0..26 {
         let value = value(number, if number == 13 { 2000 } else { number * 5 % 60 });
-        index.apply([(key(number), Some(value.clone()))], (1, number as u64), || b"note".to_vec());
+        index.apply(
+            [(key(number), Some(value.clone()))],
+            Position { segment: 1, offset: number as u64 },
+            || b"note".to_vec(),
+        );
         model.insert(key(number), value);
         index.work().unwrap();
     }
-    index.apply([(key(3), None)], (1, 26), Vec::new);
+    index.apply([(key(3), None)], Position { segment: 1, offset: 26 }, Vec::new);
     model.remove(&key(3));
     index.flush(|| b"note".to_vec()).unwrap();
     assert!(index.stats().runs >= 2, "{:?}", index.stats());
@@ -57,7 +62,7 @@ fn is_noticed(disk: &Arc<Memory>, model: &Model) -> bool {
         Ok((index, covered)) => {
             assert_eq!(
                 covered.map(|covered| (covered.position, covered.note)),
-                Some(((1, 26), b"note".to_vec()))
+                Some((Position { segment: 1, offset: 26 }, b"note".to_vec()))
             );
             index
         }
@@ -152,9 +157,9 @@ fn a_damaged_index_can_be_reset_and_filled_again() {
     assert!(matches!(open(&disk, SMALL), Err(Error::Damaged { .. })));
     let index = Index::reset(Arc::clone(&disk) as Arc<dyn Disk>, FOLDER.as_ref(), SMALL).unwrap();
     assert_eq!(paths(&disk), Vec::<std::path::PathBuf>::new());
-    index.apply([(key(1), Some(value(1, 1)))], (2, 0), Vec::new);
+    index.apply([(key(1), Some(value(1, 1)))], Position { segment: 2, offset: 0 }, Vec::new);
     index.flush(Vec::new).unwrap();
     let (index, covered) = open(&disk, SMALL).unwrap();
-    assert_eq!(covered.map(|covered| covered.position), Some((2, 0)));
+    assert_eq!(covered.map(|covered| covered.position), Some(Position { segment: 2, offset: 0 }));
     assert_eq!(index.get(&key(1), Wait::No).unwrap(), Some(value(1, 1)));
 }

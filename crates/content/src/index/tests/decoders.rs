@@ -10,6 +10,7 @@ use crate::index::manifest::{ListedRun, Manifest};
 use crate::index::span::Span;
 use crate::index::top::Top;
 use crate::index::{LogCoverage, fuzz};
+use crate::log::Position;
 
 /// Changes of single bytes, and where to cut off.
 fn mutations() -> impl Strategy<Value = (Vec<(usize, u8)>, usize)> {
@@ -57,7 +58,8 @@ fn a_footer() -> Vec<u8> {
 
 fn a_manifest() -> Vec<u8> {
     let listed = |number| ListedRun { number, level: 2, bytes: 1 << 40, entries: 99, footer_crc: 7 };
-    let covered = LogCoverage { position: (3, 1 << 33), note: b"a note".to_vec() };
+    let covered =
+        LogCoverage { position: Position { segment: 3, offset: 1 << 33 }, note: b"a note".to_vec() };
     Manifest { covered, runs: vec![listed(9), listed(4)] }.encode()
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::shaky::{Crash, Faults, Shaky};
-use super::{FOLDER, Model, SMALL, check, key, open, value};
+use super::{FOLDER, Model, SMALL, at, check, key, open, value};
 use crate::Disk;
 use crate::index::{Error, Index, Key};
 
@@ -35,7 +35,7 @@ fn model(rounds: usize) -> Model {
 /// Applies all rounds with the work they bring, until an error.
 fn fill(index: &Index) -> Result<(), Error> {
     for round in 0..ROUNDS {
-        index.apply([change(round)], (0, round as u64 + 1), || vec![round as u8 + 1]);
+        index.apply([change(round)], at(round as u64 + 1), || vec![round as u8 + 1]);
         while index.work()? {}
     }
     index.flush(|| vec![ROUNDS as u8])
@@ -47,7 +47,7 @@ fn calls() -> usize {
     fill(&open(&disk, SMALL).unwrap().0).unwrap();
     let calls = disk.calls();
     let (_, covered) = open(&disk.after(Crash::Synced), SMALL).unwrap();
-    assert_eq!(covered.map(|covered| covered.position), Some((0, ROUNDS as u64)));
+    assert_eq!(covered.map(|covered| covered.position), Some(at(ROUNDS as u64)));
     calls
 }
 
@@ -60,7 +60,7 @@ fn a_crash_leaves_an_index_that_covers_less() {
         assert!(matches!(result, Err(Error::Disk(_))), "call {from} failed");
         for crash in [Crash::All, Crash::Names, Crash::Synced] {
             let (index, covered) = open(&disk.after(crash), SMALL).unwrap();
-            let rounds = covered.as_ref().map_or(0, |covered| covered.position.1 as usize);
+            let rounds = covered.as_ref().map_or(0, |covered| covered.position.offset as usize);
             assert!(covered.is_none_or(|covered| covered.note == [rounds as u8]));
             check(&index, &model(rounds), &keys()[..4]);
             index.verify(&mut |_| {}).unwrap();
@@ -76,7 +76,7 @@ fn a_refused_call_changes_nothing_and_is_made_good() {
         let disk = Arc::new(Shaky::new(Faults { from, count: 1 + from % 3 }));
         let (index, _) = open(&disk, SMALL).unwrap();
         for round in 0..ROUNDS {
-            index.apply([change(round)], (0, round as u64 + 1), || vec![round as u8 + 1]);
+            index.apply([change(round)], at(round as u64 + 1), || vec![round as u8 + 1]);
             let refused = index.work().is_err();
             if refused && round % 4 == 0 {
                 // More calls may be refused now; those that are not must say the right thing.

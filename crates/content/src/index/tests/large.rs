@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{FOLDER, Model, SMALL, check_scan, key, open, value};
+use super::{FOLDER, Model, SMALL, at, check_scan, key, open, value};
 use crate::index::filter::Filter;
 use crate::index::{Index, Key, LogCoverage, Settings};
 use crate::{Address, Disk, Memory, Wait};
@@ -14,7 +14,7 @@ fn fill(index: &Index, keys: impl Iterator<Item = Key>) -> Model {
     for (number, key) in keys.enumerate() {
         let value = value(number, number % 50);
         model.insert(key, value.clone());
-        index.apply([(key, Some(value))], (0, number as u64), Vec::new);
+        index.apply([(key, Some(value))], at(number as u64), Vec::new);
         while index.should_work() {
             index.work().unwrap();
         }
@@ -68,7 +68,7 @@ fn deletions_that_have_done_their_work_are_forgotten() {
     let disk = Arc::new(Memory::new());
     let (index, _) = open(&disk, SMALL).unwrap();
     for change in [Some(value(1, 9)), None] {
-        index.apply((0..20).map(|number| (key(number), change.clone())), (0, 1), Vec::new);
+        index.apply((0..20).map(|number| (key(number), change.clone())), at(1), Vec::new);
         index.flush(Vec::new).unwrap();
     }
     while index.work().unwrap() {}
@@ -83,16 +83,16 @@ fn a_flush_is_of_all_that_was_applied() {
     let (index, _) = open(&disk, MIDDLE).unwrap();
     index.flush(|| panic!("there is nothing to note")).unwrap();
     for (number, position) in [(0, 1), (1, 1), (2, 2)] {
-        index.apply([(key(number), Some(value(number, 1)))], (0, position), Vec::new);
+        index.apply([(key(number), Some(value(number, 1)))], at(position), Vec::new);
         index.flush(|| vec![number as u8]).unwrap();
         index.flush(|| panic!("there is nothing to note")).unwrap();
         let (index, covered) = open(&disk, MIDDLE).unwrap();
-        assert_eq!(covered, Some(LogCoverage { position: (0, position), note: vec![number as u8] }));
+        assert_eq!(covered, Some(LogCoverage { position: at(position), note: vec![number as u8] }));
         assert_eq!(index.get(&key(number), Wait::Yes).unwrap(), Some(value(number, 1)));
     }
-    index.apply([], (7, 8), Vec::new);
+    index.apply([], at(8), Vec::new);
     index.flush(Vec::new).unwrap();
-    assert_eq!(open(&disk, MIDDLE).unwrap().1.unwrap().position, (7, 8));
+    assert_eq!(open(&disk, MIDDLE).unwrap().1.unwrap().position, at(8));
     assert_eq!(index.stats().runs, 3, "an empty table makes no run");
 }
 
@@ -103,7 +103,7 @@ fn a_long_merge_lets_frozen_tables_pass() {
     let apply = |round: usize| {
         let changes =
             (0..4_500).map(|number| (key(4 * (round * 4_500 + number)), Some(value(number, 2_000))));
-        index.apply(changes, (0, round as u64), Vec::new);
+        index.apply(changes, at(round as u64), Vec::new);
     };
     for round in 0..3 {
         apply(round);
@@ -124,7 +124,7 @@ fn the_writer_is_told_to_pause_until_work_is_done() {
     let (index, _) = open(&Arc::new(Memory::new()), SMALL).unwrap();
     let mut applied = 0;
     while !index.is_behind() {
-        index.apply([(key(applied), Some(value(0, 100)))], (0, applied as u64), Vec::new);
+        index.apply([(key(applied), Some(value(0, 100)))], at(applied as u64), Vec::new);
         applied += 1;
     }
     assert!(index.stats().memory_bytes < 5 * SMALL.recent_bytes + 2_000);

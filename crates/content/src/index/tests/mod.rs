@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Error, Index, Key, LogCoverage, Settings};
+use crate::log::Position;
 use crate::{Address, Disk, Wait};
 
 type Model = BTreeMap<Key, Box<[u8]>>;
@@ -34,6 +35,11 @@ fn key(number: usize) -> Key {
         2 => Key::pair(2, &address(number % 3), &address(number)),
         _ => Key::new(&number.to_be_bytes()[6 - number % 3..]).unwrap(),
     }
+}
+
+/// A position in a log that has one segment.
+fn at(offset: u64) -> Position {
+    Position { segment: 0, offset }
 }
 
 fn value(seed: usize, len: usize) -> Box<[u8]> {

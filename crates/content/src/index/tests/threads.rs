@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{SMALL, key, open};
+use super::{SMALL, at, key, open};
 use crate::index::{Index, Settings};
 use crate::{Memory, Wait};
 
@@ -36,7 +36,7 @@ fn write(index: &Index, progress: &Progress) {
             std::thread::yield_now();
             (key(number), Some(value.clone()))
         });
-        index.apply(changes, (0, batch as u64), Vec::new);
+        index.apply(changes, at(batch as u64), Vec::new);
         progress.written.store(batch, Ordering::Release);
         while index.is_behind() && progress.goes_on() {
             std::thread::yield_now();

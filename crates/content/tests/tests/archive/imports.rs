@@ -42,10 +42,10 @@ async fn memos_are_left_out_unless_they_are_trusted() {
     let archive = whole().await;
     let (wary, trustful) = (store(), store());
     let imported = wary.import(Cursor::new(archive.clone()), Import::default()).await.unwrap();
-    assert_eq!((imported.things, imported.new, imported.memos_left_out), (6, 5, 1));
+    assert_eq!((imported.items, imported.new, imported.memos_left_out), (6, 5, 1));
     assert_eq!(remembered(&wary).await, 0);
     let imported = trustful.import(Cursor::new(archive), trusting()).await.unwrap();
-    assert_eq!((imported.things, imported.new, imported.memos_left_out), (6, 6, 0));
+    assert_eq!((imported.items, imported.new, imported.memos_left_out), (6, 6, 0));
     assert_eq!(remembered(&trustful).await, 1);
 }
 

@@ -3,12 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use anabranch_content::{Address, Class, Config, Error, Event, Scrub, Stats, Store};
 use anabranch_testkit::{Crash, CrashDisk, Rng};
+use futures_util::FutureExt as _;
 
 use super::hooked::{Call, HookedDisk};
 use super::{open, small};
@@ -125,6 +126,45 @@ async fn a_damaged_index_is_rebuilt_while_the_store_is_in_use() {
     for address in put.iter().chain(&fresh) {
         assert!(store.get(address).await.unwrap().is_some());
     }
+}
+
+/// Calls that meet damage may be on async workers: the index thread marks the store and tells the listener, under no
+/// lock, so that a listener may read the store.
+#[tokio::test]
+async fn damage_of_the_index_is_announced_by_the_index_thread() {
+    let (disk, hand) = (CrashDisk::new(1), Hand::default());
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let note = move |threads: &Mutex<Vec<(String, &'static str)>>, what| {
+        let name = std::thread::current().name().unwrap_or_default().to_owned();
+        threads.lock().unwrap().push((name, what));
+    };
+    let reading: Arc<OnceLock<(Store, Address)>> = Arc::default();
+    let (noted, read_by) = (Arc::clone(&threads), Arc::clone(&reading));
+    let listener = move |event: &Event| {
+        let Event::IndexDamaged { .. } = event else { return };
+        note(&noted, "told");
+        let (store, address) = read_by.get().unwrap();
+        if std::thread::current().name() == Some("content-index") {
+            // It meets the same damage.
+            assert!(store.get(address).now_or_never().is_none());
+        }
+    };
+    let config = Config { recent_bytes: 1 << 20, listener: Some(Arc::new(listener)), ..small(&hand) };
+    let (put, (run, len)) = with_run(&disk, &config).await;
+    let noted = Arc::clone(&threads);
+    let hooked = HookedDisk::new(&disk, move |call, path| {
+        if call == Call::Sync && path.ends_with("rebuild") {
+            note(&noted, "marked");
+        }
+        Ok(())
+    });
+    let store = Store::open_on(Arc::new(hooked), config).unwrap();
+    reading.set((store.clone(), put[7])).unwrap();
+    (0..len / 512).for_each(|block| disk.flip(&run, block * 512 + 100, 1));
+    assert!(store.get(&put[7]).await.unwrap().is_some());
+    let index = || "content-index".to_owned();
+    assert_eq!(*threads.lock().unwrap(), [(index(), "marked"), (index(), "told")]);
+    store.close().await.unwrap();
 }
 
 /// The store closes before the index is rebuilt: the next open does it.

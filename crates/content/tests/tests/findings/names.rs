@@ -77,7 +77,18 @@ async fn paged(store: &Store, most: usize) -> Vec<(String, Address)> {
 
 #[tokio::test]
 async fn pages_of_names_are_in_order_and_up_to_date() {
-    let store = Store::in_memory(Config::default()).unwrap();
+    check_pages(Config::default()).await;
+}
+
+/// In a store with more names than it keeps the order of, each page reads them all.
+#[tokio::test]
+async fn pages_of_more_names_than_are_kept_are_in_order_and_up_to_date() {
+    check_pages(Config { names_kept: 3, ..Config::default() }).await;
+    check_pages(Config { names_kept: 20, ..Config::default() }).await;
+}
+
+async fn check_pages(config: Config) {
+    let store = Store::in_memory(config).unwrap();
     assert!(store.names_after("", 10).await.unwrap().is_empty());
     let addresses: Vec<Address> = (0..3_u8).map(|number| Address::of(&[number])).collect();
     let mut expected = std::collections::BTreeMap::new();
