@@ -33,12 +33,18 @@ const parametersPart = (plan) => part("Parameters", table([
 /** A text as a number with all its digits, if it is one. */
 const numberOf = (text) => (/^\s*-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?\s*$/.test(text) ? parseExact(text) : text);
 
+/** The text of a field as the id of a user: an integer, or a string, which anything else is. */
+const idOf = (text) => (/^(0|[1-9]\d*)$/.test(text) ? parseExact(text) : text);
+
 /** The text of a field as a value of the parameter's type; undefined if it is empty, so that the default holds. */
 function valueOf(parameter, text) {
   if (text === "") return undefined;
   if (text === "null" && parameter.nullable) return null;
   if (/list|\[\]/.test(parameter.kind)) {
-    try { return parseExact(text); } catch { return text; }
+    try { return parseExact(text); } catch (error) {
+      if (error instanceof SyntaxError) return text;
+      throw error;
+    }
   }
   if (/^(int|float|number|i64|f64|f32)/.test(parameter.kind)) return numberOf(text);
   if (/^bool/.test(parameter.kind)) return text === "true";
@@ -95,21 +101,25 @@ function tryPart(plan, signal) {
     try { wrong.textContent = ""; return objectOf(text.value); } catch (error) { wrong.textContent = error.message; return null; }
   };
   const user = h("input", { id: "try-user" });
-  const write = () => {
+  /** Changes the request by what a field says; everything else in it stays as it was written. */
+  const write = (change) => {
     const request = read();
     if (!request) return;
-    if (user.value !== "") request.user_id = numberOf(user.value);
-    const overrides = { ...request.param_overrides };
-    for (const { parameter, field } of fields) {
-      const value = valueOf(parameter, field.value);
-      if (value === undefined) delete overrides[parameter.name];
-      else overrides[parameter.name] = value;
-    }
-    if (Object.keys(overrides).length) request.param_overrides = overrides;
-    else delete request.param_overrides;
+    try { change(request); } catch (error) { wrong.textContent = error.message; return; }
     text.value = JSON.stringify(request, null, 2);
   };
-  const fields = plan.parameters.map((parameter) => fieldOf(parameter, write));
+  const setUser = (request) => {
+    if (user.value === "") delete request.user_id;
+    else request.user_id = idOf(user.value);
+  };
+  const setParameter = (request, parameter, written) => {
+    const overrides = { ...request.param_overrides }, value = valueOf(parameter, written);
+    if (value === undefined) delete overrides[parameter.name];
+    else overrides[parameter.name] = value;
+    if (Object.keys(overrides).length) request.param_overrides = overrides;
+    else delete request.param_overrides;
+  };
+  const fields = plan.parameters.map((parameter) => fieldOf(parameter, ({ target }) => write((request) => setParameter(request, parameter, target.value))));
   const spread = () => {
     const request = read();
     if (!request) return;
@@ -119,7 +129,7 @@ function tryPart(plan, signal) {
       field.value = value === undefined ? "" : shown(value);
     }
   };
-  user.addEventListener("input", write);
+  user.addEventListener("input", () => write(setUser));
   text.addEventListener("input", spread);
   spread();
   const run = async (event) => {

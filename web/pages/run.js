@@ -1,7 +1,7 @@
 // One run: what went wrong first, then the graph, the timeline and the events.
 
-import { datasetPages, downloadLink, getExact, hear } from "../api.js";
-import { cancelButton } from "../cancel.js";
+import { datasetPages, getExact, hear, retried } from "../api.js";
+import { cancelButton, downloadLink } from "../buttons.js";
 import { chip, count, exactly, h, link, many, moment, notice, part, showAgain, size, table, time } from "../dom.js";
 import { graph, legend, legendOf } from "../graph.js";
 import { Timeline } from "../timeline.js";
@@ -77,8 +77,8 @@ export function timelinePart(run, names) {
   return part("Timeline", [timeline.element, h("p", { class: "under" }, legend(keysOf(run, names, timeline)))], timeline.tools);
 }
 
-/** The events of a run as they happen, the newest first. */
-function eventsPart(run, signal) {
+/** The events of a run as they happen, the newest first. Calls `lost` if the server does not know the run any more. */
+function eventsPart(run, signal, lost) {
   const body = h("tbody"), state = h("span", { class: "muted" }, "");
   let taken = 0;
   hear(`/v1/runs/${encodeURIComponent(run.id)}/events`, signal, (event, data, id) => {
@@ -89,7 +89,11 @@ function eventsPart(run, signal) {
     if (body.childElementCount > EVENTS_MOST) body.lastElementChild.remove();
     state.textContent = many(taken, "event");
     if (event === "end" && run.state === "running") showAgain();
-  }).catch((error) => { if (!signal.aborted) state.textContent = `no more events: ${error.message}`; });
+  }).catch((error) => {
+    if (signal.aborted) return;
+    state.textContent = `no more events: ${error.message}`;
+    if (error.status === 404) lost();
+  });
   return part("Events", h("div", { class: "panel scroll events-box", tabindex: 0, role: "group", "aria-label": "Events" }, h("table", null,
     h("thead", null, h("tr", null, h("th", { class: "num" }, "#"), h("th", null, "Event"), h("th", null, "Data"))), body)), state);
 }
@@ -125,23 +129,31 @@ async function datasetOf(run, signal) {
 
 export async function show({ main, signal, args: [id], title }) {
   const path = `/v1/runs/${encodeURIComponent(id)}`;
-  const run = await getExact(path, signal);
+  const run = await retried(signal, () => getExact(path, signal));
   title(run.name);
   const names = namesOf(run), states = new Map((run.timeline?.nodes ?? []).map((node) => [node.id, node]));
-  const dataset = await datasetOf(run, signal);
+  const dataset = await retried(signal, () => datasetOf(run, signal));
+  const state = chip(run.state), cancel = run.state === "running" && !dataset ? cancelButton(`${path}/cancel`, "Cancel run") : null;
   const actions = dataset ? [] : [h("span", { class: "grow" }),
-    run.timeline && [h("a", { class: "button", href: link("runs", run.id, "timeline") }, "Timeline page"), downloadLink(h, `${path}/timeline.json`, `${run.id}.json`, "Perfetto trace")],
-    run.state === "running" && cancelButton(`${path}/cancel`, "Cancel run")];
+    run.timeline && [h("a", { class: "button", href: link("runs", run.id, "timeline") }, "Timeline page"), downloadLink(`${path}/timeline.json`, `${run.id}.json`, "Perfetto trace")],
+    cancel];
   const head = h("div", { class: "head" }, h("p", { class: "crumb" }, h("a", { href: "#/runs" }, "Runs"), " / ", h("code", null, run.id)),
-    h("h1", null, run.name), dataset ? null : chip(run.state), actions);
+    h("h1", null, run.name), dataset ? null : state, actions);
   main.append(head);
   if (run.error && !dataset) main.append(notice("bad", h("b", null, "Failed. "), typeof run.error === "string" ? run.error : JSON.stringify(run.error)));
-  if (dataset) await showDataset(main, head, dataset, signal);
+  // A dataset that is built with another run now is shown by its own page.
+  if (dataset) await showDataset({ main, head, id: dataset, signal, isFor: (run) => run === id, goOn: () => { location.hash = link("datasets", dataset); } });
   head.append(factsOf(run));
+  const lost = () => {
+    if (!cancel) return;
+    cancel.remove();
+    state.replaceWith(chip("ended"));
+    head.after(notice("warn", "This run ended with the server: the server was started anew and does not know it."));
+  };
   const isShort = !run.has_detail && run.state !== "running";
   const request = run.request && part("Request", h("pre", { class: "panel record" }, JSON.stringify(run.request, null, 2)));
   const parts = [troubles(run, names), run.ledger?.length ? part("Ledger: degraded parts of the answer", ledgerTable(run.ledger)) : null,
     isShort && notice("", "Only the summary of this run was kept. A plan that is run with ", h("code", null, "?trace=true"), " keeps everything."),
-    timelinePart(run, names), graphPart(run, states), request, eventsPart(run, signal)];
+    timelinePart(run, names), graphPart(run, states), request, eventsPart(run, signal, lost)];
   main.append(...parts.filter(Boolean));
 }

@@ -4,10 +4,12 @@ mod fake;
 mod images;
 mod lists;
 mod live;
+mod loads;
 mod outages;
 mod real;
 mod samples;
 mod sites;
+mod trying;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

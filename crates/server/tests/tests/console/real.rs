@@ -197,7 +197,7 @@ async fn the_samples_have_the_shapes_of_the_document() {
         ("/v1/recipes/{target}/graph", samples::closure()),
         ("/v1/datasets", json!({"datasets": [samples::dataset("running")]})),
         ("/v1/datasets/{id}", samples::dataset("running")),
-        ("/v1/datasets/{id}/rows", samples::rows()),
+        ("/v1/datasets/{id}/rows", json!({"rows": samples::rows(), "next": null})),
         ("/v1/datasets/{id}/errors", samples::errors()),
     ] {
         verify(&document, "get", path, 200, &sample);
