@@ -7,9 +7,17 @@ import { ledgerTable, namesOf, timelinePart } from "./run.js";
 
 const ROWS_SHOWN = 200, SLOW_ERRORS = 0.01, EVERY_MS = 2000;
 
+/** The ops of a node that are run as one, without the name of their family. The tooltip has all of them. */
+function briefOps(op) {
+  const ops = op.replaceAll("core::", "").split(" > ");
+  return ops.length > 2 ? `${ops[0]} > … > ${ops.at(-1)}` : ops.join(" > ");
+}
+
 function graphPart(plan) {
   const lines = (node) => {
-    const all = [["n", node.name ?? node.id], ["m", node.op ?? ""]];
+    // The op has a line of its own.
+    const all = [["n", (node.name ?? node.id).replace(/ \([^()]*\)$/, "")]];
+    if (node.op) all.push(["m", briefOps(node.op)]);
     if (node.runs) all.push(["m", `p50 ${time(node.p50_ms)}`], ["m", `p99 ${time(node.p99_ms)}`]);
     if (node.error_rate > 0) all.push(["e", `${share(node.error_rate)} errors`]);
     if (node.timeout_ms) all.push(["w", `timeout ${time(node.timeout_ms)}`]);

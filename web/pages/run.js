@@ -23,14 +23,21 @@ export const ledgerTable = (ledger) => table([
   { head: "Detail", wrap: true, cell: (entry) => entry.detail ?? "", is: (entry) => entry.detail },
 ], ledger, { label: "Ledger" });
 
+/** The entries of a ledger by the node of the graph. */
+const stagesOf = (ledger) => new Map((ledger ?? []).filter((entry) => entry.stage).map((entry) => [entry.stage, entry]));
+
+/** The reason in the ledger, also that of the region of a node. */
+const reasonOf = (entry) => (entry ? `${entry.reason}${entry.region ? ` of ${entry.region}` : ""}` : "");
+
 function troubles(run, names) {
   const nodes = (run.timeline?.nodes ?? []).filter((node) => TROUBLE.has(node.state));
   if (!nodes.length) return null;
+  const ledger = stagesOf(run.ledger);
   nodes.sort((one, other) => (one.end_ms ?? Infinity) - (other.end_ms ?? Infinity));
   return part("Failures and fallbacks", table([
     { head: "Node", cell: (node) => names.get(node.id)?.name ?? node.id },
     { head: "State", cell: (node) => chip(node.state) },
-    { head: "Reason", wrap: true, cell: (node) => names.get(node.reason)?.name ?? node.reason ?? "" },
+    { head: "Reason", wrap: true, cell: (node) => names.get(node.reason)?.name ?? node.reason ?? reasonOf(ledger.get(node.id)) },
     { head: "Started", num: true, opt: true, cell: (node) => time(node.start_ms) },
     { head: "Ended", num: true, opt: true, cell: (node) => time(node.end_ms) },
     { head: "Timeout", num: true, opt: true, cell: (node) => time(node.timeout_ms) },
@@ -39,7 +46,7 @@ function troubles(run, names) {
 
 function graphPart(run, states) {
   if (!run.graph?.nodes?.length) return null;
-  const ledger = new Map((run.ledger ?? []).filter((entry) => entry.stage).map((entry) => [entry.stage, entry]));
+  const ledger = stagesOf(run.ledger);
   const lines = (node) => {
     const of = states.get(node.id), entry = ledger.get(node.id);
     const took = of?.start_ms !== null && of?.end_ms ? time(of.end_ms - of.start_ms) : of?.state.replace("_", " ");
@@ -64,11 +71,11 @@ function graphPart(run, states) {
 export const namesOf = (run) => new Map((run.graph?.nodes ?? []).map((node) => [node.id, { name: node.name ?? node.id, kind: node.kind }]));
 
 /** The signs that a timeline has. */
-function keysOf(run, names, { showsDeadline }) {
+function keysOf(run, names, timeline) {
   const { nodes } = run.timeline, has = (is) => nodes.some(is), kind = (node) => names.get(node.id)?.kind;
-  return [["queued", "queued", has((node) => (node.queued_ms ?? Infinity) < (node.start_ms ?? 0))], ["io", "waits", has((node) => kind(node) !== "cpu")], ["cpu", "computes", has((node) => kind(node) === "cpu")],
+  return [["queued", "queued", has((node) => (node.start_ms ?? 0) - (node.queued_ms ?? Infinity) > timeline.leastSeen)], ["io", "waits", has((node) => kind(node) !== "cpu")], ["cpu", "computes", has((node) => kind(node) === "cpu")],
     ["soft", "fell back", has((node) => node.state === "fell_back")], ["bad", "failed", has((node) => node.state === "failed")], ["gone", "dropped", has((node) => node.state === "dropped")],
-    ["critical", "critical path", has((node) => node.critical)], ["timeout", "timeout", has((node) => node.timeout_ms)], ["deadline", "deadline", showsDeadline]].filter(([, , isThere]) => isThere);
+    ["critical", "critical path", has((node) => node.critical)], ["timeout", "timeout", has((node) => node.timeout_ms)], ["deadline", "deadline", timeline.showsDeadline]].filter(([, , isThere]) => isThere);
 }
 
 export function timelinePart(run, names) {
