@@ -34,15 +34,30 @@ const headers = (more) => {
 };
 
 /**
- * What the frame is told: `refused` when the token is missing or wrong; of the server `reached` and `lost`, and `busy` until
- * the same work is `done`. Other requests of a page may succeed meanwhile.
+ * Tells the frame `refused` when the token is missing or wrong, and the `state` of the server: `off` when requests that are
+ * repeated do not reach it, `busy` while it refuses some of them, `on` otherwise.
  */
 export const connection = new EventTarget();
+let isReached = true;
+/** The sentences of the server about the works that it refuses for now. A work is any object of its own. */
+const busy = new Map();
 const tell = (what, detail) => connection.dispatchEvent(new CustomEvent(what, { detail }));
+const tellState = () => tell("state", { state: !isReached ? "off" : busy.size ? "busy" : "on", message: [...busy.values()].at(-1) });
 
 /** Whether the same request may succeed later: the server was not reached, is busy, or failed by itself. */
 const mayPass = (error) => error instanceof Refused && (error.status === 0 || error.status === 429 || error.status >= 500);
-const tellBusy = (error) => { if (error.status) tell("busy", error.message); };
+
+/** A work that is tried again has failed. */
+function failed(work, error) {
+  if (error.status) busy.set(work, error.message);
+  else isReached = false;
+  tellState();
+}
+
+/** A work has succeeded, or nobody wants it any more. */
+function settled(work) { if (busy.delete(work)) tellState(); }
+
+const unreachable = () => new Refused(0, "unreachable", "the server cannot be reached");
 
 /** A request whose answer is good; otherwise an error with the server's sentence. */
 export async function request(path, options = {}) {
@@ -51,10 +66,10 @@ export async function request(path, options = {}) {
     response = await fetch(path, { ...options, headers: headers(options.headers), cache: "no-store", redirect: "error" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    tell("lost");
-    throw new Refused(0, "unreachable", "the server cannot be reached");
+    throw unreachable();
   }
-  tell("reached");
+  isReached = true;
+  tellState();
   if (response.ok) return response;
   const text = await response.text();
   let said;
@@ -67,14 +82,19 @@ export async function request(path, options = {}) {
 
 export const get = async (path, signal) => (await request(path, { signal })).json();
 
+/** Beyond it, an integer is no id. Browsers that do not tell how a number was written take it for a float. */
+const ID_MOST = 2 ** 64;
+
 /**
  * JSON whose integers keep their digits. One beyond 2^53 is a raw number: `JSON.stringify` gives it back as it was written,
  * and so does `shown`.
  */
 export const parseExact = (text) => JSON.parse(text, (_, value, context) => {
   if (typeof value !== "number" || !Number.isInteger(value) || Number.isSafeInteger(value)) return value;
-  if (!context?.source || !JSON.rawJSON) throw new Error("this browser rounds large integers; use a newer one");
-  return /^-?\d+$/.test(context.source) ? JSON.rawJSON(context.source) : value;
+  const isInteger = context?.source ? /^-?\d+$/.test(context.source) : Math.abs(value) < ID_MOST;
+  if (!isInteger) return value;
+  if (!JSON.rawJSON) throw new Error("this browser rounds large integers; use a newer one");
+  return JSON.rawJSON(context.source);
 });
 
 /** An answer with values that users chose, such as ids. */
@@ -106,15 +126,11 @@ export async function* pages({ path, entries, cursor, size, most }, signal) {
   } while (page.next && page[entries].length && read < most);
 }
 
-/** All datasets of the server, newest first: pages of `{ datasets }`. */
-export const datasetPages = (signal) => pages({ path: "/v1/datasets", entries: "datasets", cursor: "before", size: 200, most: 10_000 }, signal);
+/** A page shows at most so many runs or datasets: the newest. */
+export const LISTED_MOST = 10_000;
 
-/** The same as one list. */
-export async function allDatasets(signal) {
-  const all = [];
-  for await (const { datasets } of datasetPages(signal)) all.push(...datasets);
-  return all;
-}
+/** The datasets of the server, newest first: pages of `{ datasets, next }`. */
+export const datasetPages = (signal) => pages({ path: "/v1/datasets", entries: "datasets", cursor: "before", size: 200, most: LISTED_MOST }, signal);
 
 function* messages(state, text) {
   state.rest += text;
@@ -152,80 +168,98 @@ export const looked = (signal) => new Promise((resolve, reject) => {
   document.addEventListener("visibilitychange", () => { signal.removeEventListener("abort", leave); resolve(); }, { once: true, signal });
 });
 
-/**
- * Hears server-sent events until `end` or until the signal; fails when the server refuses. Reconnects and resumes. Each time
- * it is connected again, it says so by the event `again`: a server that was started anew does not have the old events.
- */
-export async function hear(path, signal, take) {
-  const state = { id: null, event: "", data: [], rest: "", isAgain: false };
-  for (let wait = RETRY_FIRST_MS; !signal.aborted; wait = Math.min(2 * wait, RETRY_MOST_MS)) {
-    try {
-      const resume = state.id === null ? {} : { "Last-Event-ID": state.id };
-      const response = await request(path, { signal, headers: { Accept: "text/event-stream", ...resume } });
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      tell("done");
-      if (state.isAgain) take("again", null, null);
-      Object.assign(state, { event: "", data: [], rest: "", isAgain: true });
-      for (;;) {
-        const { value, done } = await reader.read();
-        if (done) break;
-        wait = RETRY_FIRST_MS;
-        for (const { id, event, data } of messages(state, value)) {
-          let parsed = null;
-          try { parsed = JSON.parse(data); } catch { parsed = data; }
-          take(event, parsed, id);
-          if (event === "end") { await reader.cancel(); return; }
-        }
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof Refused && !mayPass(error)) throw error;
-      if (error.status) tellBusy(error);
-      else tell("lost");
-    }
-    try { await pause(wait, signal); } catch { return; }
-  }
+/** A connection to a stream of events. */
+async function connect(path, signal, lastId) {
+  const resume = lastId === null ? {} : { "Last-Event-ID": lastId };
+  const response = await request(path, { signal, headers: { Accept: "text/event-stream", ...resume } });
+  return response.body.pipeThrough(new TextDecoderStream()).getReader();
 }
 
-/** Calls `work` until the server answers it, be it with a refusal. */
-export async function retried(signal, work) {
-  for (let wait = RETRY_FIRST_MS; ; wait = Math.min(2 * wait, RETRY_MOST_MS)) {
-    try {
-      const done = await work();
-      tell("done");
-      return done;
-    } catch (error) {
+/**
+ * Hears server-sent events until `end` or until the signal; fails when the server refuses, or when `take` fails. Reconnects and
+ * resumes while the page is looked at. Each time it is connected again, it says so by the event `again`: a server that was
+ * started anew does not have the old events.
+ */
+export async function hear(path, signal, take) {
+  const state = { id: null, event: "", data: [], rest: "" }, work = {};
+  let wait = RETRY_FIRST_MS, isAgain = false;
+  /** What the network gives, or null when it may give it later. */
+  const tried = async (io) => {
+    try { return await io(); } catch (error) {
       if (signal.aborted || !mayPass(error)) throw error;
-      tellBusy(error);
+      failed(work, error);
+      return null;
     }
-    await pause(wait, signal);
-  }
+  };
+  const drain = async (reader) => {
+    const read = () => reader.read().catch(() => { throw unreachable(); });
+    for (let piece; (piece = await tried(read)) && !piece.done;) {
+      wait = RETRY_FIRST_MS;
+      for (const { id, event, data } of messages(state, piece.value)) {
+        let parsed = null;
+        try { parsed = JSON.parse(data); } catch { parsed = data; }
+        take(event, parsed, id);
+        if (event === "end") return true;
+      }
+    }
+    return false;
+  };
+  try {
+    for (;;) {
+      await looked(signal);
+      const reader = await tried(() => connect(path, signal, state.id));
+      if (reader) {
+        settled(work);
+        try {
+          if (isAgain) take("again", null, null);
+          isAgain = true;
+          Object.assign(state, { event: "", data: [], rest: "" });
+          if (await drain(reader)) return;
+        } finally { reader.cancel().catch(() => { /* It broke by itself. */ }); }
+      }
+      await pause(wait, signal);
+      wait = Math.min(2 * wait, RETRY_MOST_MS);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally { settled(work); }
+}
+
+/** Calls `work` until the server answers it, be it with a refusal. A page that nobody looks at waits. */
+export async function retried(signal, work) {
+  try {
+    for (let wait = RETRY_FIRST_MS; ; wait = Math.min(2 * wait, RETRY_MOST_MS)) {
+      await looked(signal);
+      try { return await work(); } catch (error) {
+        if (signal.aborted || !mayPass(error)) throw error;
+        failed(work, error);
+      }
+      await pause(wait, signal);
+    }
+  } finally { settled(work); }
 }
 
 /** Calls `work` now, and then every so often while the page is looked at. A busy server is asked again the next time. */
 export async function every(ms, signal, work) {
-  while (!signal.aborted) {
-    try {
-      await work();
-      tell("done");
-    } catch (error) {
-      if (signal.aborted || error.status === 401) return;
-      if (!mayPass(error)) throw error;
-      tellBusy(error);
-    }
-    try {
-      await pause(ms, signal);
+  try {
+    while (!signal.aborted) {
       await looked(signal);
-    } catch { return; }
-  }
+      try {
+        await work();
+        settled(work);
+      } catch (error) {
+        if (error.status === 401) return;
+        if (!mayPass(error)) throw error;
+        failed(work, error);
+      }
+      await pause(ms, signal);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally { settled(work); }
 }
 
-/** A link that saves a file of the server. A link carries no token, so with one the file is fetched first. */
-export function downloadLink(h, path, name, text) {
-  if (!token.get()) return h("a", { class: "button", href: path, download: name }, text);
-  return h("button", { type: "button", onclick: () => save(path, name) }, text);
-}
-
+/** Saves a file of the server. A link carries no token, so the file is fetched first. */
 export async function save(path, name) {
   const url = URL.createObjectURL(await (await request(path)).blob());
   const anchor = document.createElement("a");

@@ -93,6 +93,13 @@ export const exactly = (ms) => (missing(ms) ? "" : new Date(ms).toISOString());
 /** A state with its sign. */
 export const chip = (state) => h("span", { class: `chip ${String(state).replace(/[^a-z_]/g, "")}` }, String(state).replace("_", " "));
 
+const ruler = document.createElement("canvas").getContext("2d");
+/** The width of a text of a picture, in pixels. */
+export function textWidth(text, weight = 400) {
+  ruler.font = `${weight} 12px ${getComputedStyle(document.documentElement).getPropertyValue("--sans")}`;
+  return ruler.measureText(text).width;
+}
+
 /** Shows the page anew, from what the server has now. */
 export const showAgain = () => dispatchEvent(new Event("hashchange"));
 

@@ -1,22 +1,17 @@
 // A graph from left to right: layers by longest path, few crossings, long edges around the boxes between their ends.
 
-import { h, s } from "./dom.js";
+import { h, s, textWidth } from "./dom.js";
 
-const GAP_X = 36, GAP_Y = 14, HEIGHT = 24, LINE = 15, SWEEPS = 6;
+const GAP_X = 28, GAP_Y = 14, HEIGHT = 24, LINE = 16, SWEEPS = 6;
 /** More nodes than this are a texture, not a picture. */
 const NODES_MOST = 1500;
 /** Bends of long edges; beyond it they are drawn straight. */
 const BENDS_MOST = 6000;
 const CHARACTERS = 34;
-/** A picture is made smaller to fit, but not by more than this. */
-const SCALE_LEAST = 0.8;
+/** A picture is made smaller to fit, but not by more than this, and not on a phone, so that its texts can be read. */
+const SCALE_LEAST = 0.9, NARROW = "(max-width: 820px)";
 
-const ruler = document.createElement("canvas").getContext("2d");
-function widthOf([kind, text]) {
-  const sans = getComputedStyle(document.documentElement).getPropertyValue("--sans");
-  ruler.font = kind === "n" ? `600 12px ${sans}` : `11px ${sans}`;
-  return ruler.measureText(text).width;
-}
+const widthOf = ([kind, text]) => textWidth(text, kind === "n" ? 600 : 400);
 
 const cut = (text) => (text.length > CHARACTERS ? `${text.slice(0, CHARACTERS - 1)}…` : text);
 
@@ -154,7 +149,8 @@ export function graph(of, { label, lines, kind, title, isPath, open }) {
   const { boxes, wires, width, height } = layOut(shown, edges, lines);
   const picture = s("svg", { class: "graph", width: width + 32, height: height + 32, viewBox: `-16 -16 ${width + 32} ${height + 32}`, role: "img", "aria-label": label });
   picture.style.maxWidth = "100%";
-  picture.style.minWidth = `${Math.round((width + 32) * SCALE_LEAST)}px`;
+  const least = matchMedia(NARROW).matches ? 1 : SCALE_LEAST;
+  picture.style.minWidth = `${Math.round((width + 32) * least)}px`;
   picture.append(...wires.map((way) => s("path", { class: isPath?.(way[0].node, way.at(-1).node) ? "wire path" : "wire", d: path(way) })));
   for (const box of boxes) {
     const texts = box.lines.map(([name, text], at) => s("text", { class: name, x: 9, y: 16 + at * LINE }, text));

@@ -13,9 +13,9 @@ const RANKS = Uint8Array.of(2, 3, 0, 5, 1, 4);
 const SIZES = [1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 3, 4, 6, 8, 12, 16, 24];
 const STRIP_GAP = 4, SLICE_MS = 6, HEIGHT_MOST = 460;
 /** Cells that change state before clicks and frames have their turn. */
-const CELLS_AT_ONCE = 1 << 16;
+const CELLS_AT_ONCE = 1 << 15;
 /** The numbers of rows before the strips: the width of a digit, and the least distance between two. */
-const DIGIT = 6.4, LABEL_GAP = 14;
+const DIGIT = 7.7, LABEL_GAP = 16;
 
 /** `0xAABBGGRR` of `#rrggbb`, as the pixels of a canvas are on every machine that browsers run on. */
 const pixel = (colour) => {
@@ -51,7 +51,7 @@ export class Grid {
     this.ground = of("paper");
     this.ink = style.getPropertyValue("--ink").trim();
     this.muted = style.getPropertyValue("--muted").trim();
-    this.font = `10px ${style.getPropertyValue("--sans")}`;
+    this.font = `12px ${style.getPropertyValue("--sans")}`;
   }
 
   #listen() {
@@ -225,7 +225,7 @@ export class Grid {
     context.fillStyle = this.muted;
     context.textAlign = "right";
     for (let strip = Math.ceil(first / step) * step; strip < end && strip * across < this.rows; strip += step) {
-      context.fillText(count(strip * across * this.bucket), this.left - 7, strip * deep - top + 9);
+      context.fillText(count(strip * across * this.bucket), this.left - 7, strip * deep - top + 10);
     }
   }
 

@@ -50,7 +50,6 @@ function route() {
     title: (text) => { document.title = text ? `${text} · Anabranch` : "Anabranch"; },
   };
   main.replaceChildren();
-  if (live.dataset.state === "busy") setLive("on", "connected");
   scrollTo(0, 0);
   const shown = rest.length > 1 ? page?.parts && own(page.parts, rest[1]) : rest.length ? page?.one : page?.list;
   view.title(page?.name);
@@ -170,9 +169,10 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setT
 addEventListener("keydown", key);
 addEventListener("hashchange", () => { takeToken(); start(); });
 connection.addEventListener("refused", signIn);
-connection.addEventListener("reached", () => { if (live.dataset.state !== "busy") setLive("on", "connected"); });
-connection.addEventListener("done", () => setLive("on", "connected"));
-connection.addEventListener("lost", () => setLive("off", "server not reachable", "The server cannot be reached. This page tries again until it answers."));
-connection.addEventListener("busy", ({ detail }) => setLive("busy", "server busy", `The server is busy: ${detail}. This page tries again until it answers.`));
+connection.addEventListener("state", ({ detail: { state, message } }) => setLive(state, ...{
+  on: ["connected"],
+  off: ["server not reachable", "The server cannot be reached. This page tries again until it answers."],
+  busy: ["server busy", `The server is busy: ${message}. This page tries again until it answers.`],
+}[state]));
 setTheme();
 start();

@@ -1,14 +1,16 @@
 // The timeline of a run: a line per node, the deadline and the timeouts as lines, the critical path in front.
 
-import { h, s, time } from "./dom.js";
+import { h, s, textWidth, time } from "./dom.js";
 
 const ROW = 22, BAR = 14, AXIS = 24, ROWS_MOST = 400, ZOOM_MOST = 5000;
 const STATES = { finished: "finished", failed: "failed", fell_back: "fell back", dropped: "dropped", not_started: "not started", open: "not ended" };
 
 /** The width of a letter of a remark, about. */
-const CHARACTER = 6.2;
-/** The same of a name, which may be bold. */
-const NAME_CHARACTER = 6.8;
+const CHARACTER = 6.7;
+/** The most for the names before the bars, wide and narrow. */
+const GUTTER_MOST = 230, GUTTER_NARROW = 116;
+/** Names on the critical path are bold. */
+const BOLD = 650;
 
 const remarkOf = (node) => [STATES[node.state] ?? node.state, node.reason].filter(Boolean).join(": ");
 
@@ -43,6 +45,8 @@ export class Timeline {
     // One beyond twice the duration of the run would leave most of the picture empty.
     this.showsDeadline = this.deadline !== null && this.deadline <= 2 * wall;
     this.wall = this.showsDeadline ? Math.max(wall, this.deadline) * 1.04 : wall * 1.02;
+    /** A bar of less time than this is not seen before one zooms in. */
+    this.leastSeen = this.wall / 500;
     this.zoom = 1;
     this.left = 0;
     this.picture = s("svg", { class: "run-timeline", role: "img", "aria-label": this.#summary() });
@@ -112,8 +116,8 @@ export class Timeline {
   #drawNow() {
     const width = Math.max(300, this.box.clientWidth);
     this.left = Math.min(1 - 1 / this.zoom, Math.max(0, this.left));
-    const longest = this.nodes.reduce((most, node) => Math.max(most, this.#name(node).length), 0);
-    this.gutter = Math.min(width < 700 ? 104 : 200, 22 + Math.ceil(longest * NAME_CHARACTER));
+    const longest = this.nodes.reduce((most, node) => Math.max(most, textWidth(this.#name(node), BOLD)), 0);
+    this.gutter = Math.min(width < 700 ? GUTTER_NARROW : GUTTER_MOST, 22 + Math.ceil(longest));
     const plot = width - this.gutter - 12, height = AXIS + this.nodes.length * ROW + (this.showsDeadline ? 20 : 8);
     const x = (ms) => ((ms / this.wall - this.left) * this.zoom) * plot;
     this.picture.setAttribute("width", width);
@@ -143,8 +147,9 @@ export class Timeline {
   }
 
   #label(node, y) {
-    const name = this.#name(node), most = Math.floor((this.gutter - 16) / NAME_CHARACTER);
-    const text = name.length > most ? `${name.slice(0, most - 1)}…` : name;
+    const name = this.#name(node), room = this.gutter - 16, isWide = (text) => textWidth(text, BOLD) > room;
+    let text = name;
+    for (let end = name.length - 1; end > 0 && isWide(text); end--) text = `${name.slice(0, end).trimEnd()}…`;
     return s("text", { class: `name ${node.critical ? "critical" : ""} ${node.state}`, x: this.gutter - 10, y: y + 15, "text-anchor": "end" }, s("title", null, name), text);
   }
 

@@ -1,7 +1,7 @@
 // One dataset: its cells as they fill, throughput, limits, spend, errors, and some of its rows.
 
-import { downloadLink, every, get, getExact, getIfThere, hear, retried } from "../api.js";
-import { cancelButton } from "../cancel.js";
+import { every, get, getExact, getIfThere, hear, retried } from "../api.js";
+import { cancelButton, downloadLink } from "../buttons.js";
 import { Cells } from "../cells.js";
 import { Chart } from "../chart.js";
 import { chip, compact, count, h, link, meter, money, notice, part, rate, share, showAgain, shown, table, tiles, time } from "../dom.js";
@@ -58,9 +58,7 @@ function facts(dataset) {
   ]);
 }
 
-async function recordsPart(path, signal) {
-  const found = await getIfThere(`${path}/rows?limit=${SAMPLES}`, signal, getExact);
-  const rows = found?.rows ?? [];
+function recordsPart(rows) {
   if (!rows.length) return part("Sample rows", h("div", { class: "panel" }, h("p", { class: "empty" }, "no rows are written yet")));
   const text = (value) => (value === null || value === undefined ? "–" : shown(value));
   const record = (row, at) => h("details", { class: "record", open: at < 2 }, h("summary", null, h("span", { class: "muted" }, count(at)), " ", text(Object.values(row)[0]).slice(0, 120)),
@@ -68,9 +66,8 @@ async function recordsPart(path, signal) {
   return part("Sample rows", h("div", { class: "panel" }, rows.map(record)), h("span", { class: "muted" }, `the first ${count(rows.length)}`));
 }
 
-async function errorsPart(path, classes, signal) {
-  const found = await getIfThere(`${path}/errors?limit=${ERRORS}`, signal);
-  const errors = found?.errors ?? [];
+/** Failed cells, which the server has when the build has ended, and their number per class, which it has before. */
+function errorsPart(errors, classes) {
   const counts = Object.entries(classes ?? {});
   if (!errors.length && !counts.length) return null;
   return part("Errors", errors.length ? table([
@@ -123,10 +120,13 @@ async function follow({ path, dataset, signal, handlers }) {
   return retried(signal, () => get(path, signal));
 }
 
-/** The parts of a dataset, under what the page has already. `head` has the state and what can be done. */
-export async function showIn(main, head, id, signal) {
+/**
+ * The parts of a dataset, under what the page has already. `head` has the state and what can be done. `goOn` follows a dataset
+ * that goes on with a run that this page `isFor` not.
+ */
+export async function showIn({ main, head, id, signal, isFor = () => true, goOn = showAgain }) {
   const path = `/v1/datasets/${encodeURIComponent(id)}`;
-  let dataset = await get(path, signal);
+  let dataset = await retried(signal, () => get(path, signal));
   const top = h("div"), columns = h("div"), models = h("div"), records = h("div"), errors = h("div");
   const cells = new Cells(path, signal), curves = new Curves(dataset);
   const draw = () => {
@@ -134,17 +134,31 @@ export async function showIn(main, head, id, signal) {
     columns.replaceChildren(columnTable(dataset));
     models.replaceChildren(...(dataset.models?.length ? [part("Models", modelTable(dataset.models))] : []));
   };
-  const slow = async () => {
-    records.replaceChildren(await recordsPart(path, signal));
-    const found = await errorsPart(path, dataset.errors, signal);
-    errors.replaceChildren(...(found ? [found] : []));
+  let samples = 0, failures = [];
+  const drawErrors = () => { errors.replaceChildren(errorsPart(failures, dataset.errors) ?? ""); };
+  const readRows = async () => {
+    const rows = (await getIfThere(`${path}/rows?limit=${SAMPLES}`, signal, getExact))?.rows ?? [];
+    samples = rows.length;
+    records.replaceChildren(recordsPart(rows));
+  };
+  const readErrors = async () => {
+    failures = (await getIfThere(`${path}/errors?limit=${ERRORS}`, signal))?.errors ?? [];
+    drawErrors();
+  };
+  const readFiles = () => Promise.all([retried(signal, readRows), retried(signal, readErrors)]);
+  /** Reads sample rows when there are more, until there are enough. */
+  let isReading = false;
+  const sample = async (written) => {
+    if (isReading || samples >= SAMPLES || written <= samples) return;
+    isReading = true;
+    try { await retried(signal, readRows); } finally { isReading = false; }
   };
   const report = (error) => { if (!signal.aborted && error.status !== 401) top.before(notice("bad", `This page is no longer up to date: ${error.message}`)); };
   draw();
   const cancel = isUnderWay(dataset) ? cancelButton(`${path}/cancel`, "Cancel build") : null;
   const state = h("span", { class: "build-state" }, chip(dataset.state));
   head.append(state, h("span", { class: "grow" }), h("a", { class: "button", href: link("datasets", id, "report") }, "Report"),
-    downloadLink(h, `${path}/download?format=jsonl`, `${id}.jsonl`, "Download rows"), cancel ?? "");
+    downloadLink(`${path}/download?format=jsonl`, `${id}.jsonl`, "Download rows"), cancel ?? "");
   if (dataset.error) main.append(notice("bad", dataset.error));
   main.append(top, cells.element, curves.element, part("Columns", columns), models, errors, records);
   if (dataset.config) main.append(part("Configuration", h("details", null, h("summary", null, "show"), h("pre", { class: "panel record" }, dataset.config))));
@@ -163,28 +177,30 @@ export async function showIn(main, head, id, signal) {
       cells.take(dataset, data, number)?.catch(report);
       curves.take(dataset);
       draw();
+      drawErrors();
+      sample(data.rows_written ?? 0).catch(report);
     },
     lost: () => cells.fetch(dataset).catch(report),
     again: () => cells.restart(dataset).catch(report),
     stopping: () => state.replaceChildren(chip("stopping")),
   };
   const end = async (now) => {
-    if (isUnderWay(now)) { showAgain(); return; }
+    if (isUnderWay(now)) { (isFor(now.run) ? showAgain : goOn)(); return; }
     dataset = now;
     state.replaceChildren(chip(dataset.state));
     cancel?.remove();
     draw();
-    await retried(signal, slow);
+    await readFiles();
   };
   if (dataset.state === "running" && dataset.run) follow({ path, dataset, signal, handlers }).then(end).catch(report);
-  await Promise.all([cells.fetch(dataset), slow()]);
+  await Promise.all([cells.fetch(dataset), readFiles()]);
 }
 
 export async function show({ main, signal, args: [id], title }) {
-  const dataset = await get(`/v1/datasets/${encodeURIComponent(id)}`, signal);
+  const dataset = await retried(signal, () => get(`/v1/datasets/${encodeURIComponent(id)}`, signal));
   title(dataset.name);
   const head = h("div", { class: "head" }, h("p", { class: "crumb" }, h("a", { href: "#/datasets" }, "Datasets"), " / ", h("code", null, id)), h("h1", null, dataset.name));
   main.append(head);
-  await showIn(main, head, id, signal);
+  await showIn({ main, head, id, signal });
   if (dataset.run) head.append(h("a", { class: "button", href: link("runs", dataset.run) }, "Run and events"));
 }

@@ -1,6 +1,6 @@
 // The datasets that the server builds or built.
 
-import { allDatasets, every } from "../api.js";
+import { LISTED_MOST, datasetPages, every } from "../api.js";
 import { chip, count, h, link, many, meter, moment, money, notice, share, time } from "../dom.js";
 import { List } from "../list.js";
 
@@ -28,19 +28,24 @@ export async function show({ main, signal }) {
   const total = h("span", { class: "muted" });
   const filter = h("input", { type: "search", placeholder: "Filter by name (press /)", "aria-label": "Filter by name" });
   main.append(h("div", { class: "head" }, h("h1", null, "Datasets"), h("span", { class: "grow" }), total), h("div", { class: "bar-row" }, filter), nothing, list.element);
-  let datasets = [], was = "";
+  let datasets = [], isCut = false, was = "";
   const draw = () => {
     const shown = datasets.filter((dataset) => dataset.name.toLowerCase().includes(filter.value.toLowerCase()));
-    const now = JSON.stringify(shown);
+    const now = JSON.stringify([isCut, shown]);
     // Lines that are made anew lose what is selected in them.
     if (now === was) return;
     was = now;
-    total.textContent = many(shown.length, "dataset");
+    total.textContent = isCut && shown.length === datasets.length ? `the newest ${many(shown.length, "dataset")}; there are more` : many(shown.length, "dataset");
     list.set(shown);
   };
   filter.addEventListener("input", draw);
   await every(EVERY_MS, signal, async () => {
-    datasets = await allDatasets(signal);
+    const all = [];
+    for await (const page of datasetPages(signal)) {
+      all.push(...page.datasets);
+      isCut = all.length >= LISTED_MOST && Boolean(page.next);
+    }
+    datasets = all.slice(0, LISTED_MOST);
     nothing.hidden = datasets.length > 0;
     list.element.hidden = !nothing.hidden;
     draw();

@@ -1,9 +1,11 @@
 // Is the server well, what is it doing, what went wrong lately?
 
-import { allDatasets, every, get, getIfThere, request } from "../api.js";
+import { every, get, getIfThere, request } from "../api.js";
 import { chip, count, h, link, many, moment, notice, part, refill, share, size, table, tiles, tookOf } from "../dom.js";
 
-const EVERY_MS = 3000;
+const EVERY_MS = 3000, RUNNING_MOST = 20, LATELY_MOST = 8;
+/** Datasets are counted up to here; the list has all of them. */
+const DATASETS_MOST = 100;
 
 const runTable = (runs, label, empty) => table([
   { head: "Run", width: "32%", cell: (run) => run.name },
@@ -36,12 +38,13 @@ export async function show({ main, signal }) {
   await every(EVERY_MS, signal, async () => {
     const limited = (state, most) => get(`/v1/runs?state=${state}&limit=${most}`, signal);
     const [unready, status, plans, datasets, running, failed, degraded] = await Promise.all([
-      ready(signal), get("/v1/status", signal), getIfThere("/v1/plans", signal), allDatasets(signal),
-      limited("running", 20), limited("failed", 8), limited("degraded", 8),
+      ready(signal), get("/v1/status", signal), getIfThere("/v1/plans", signal), getIfThere(`/v1/datasets?limit=${DATASETS_MOST}`, signal),
+      limited("running", RUNNING_MOST), limited("failed", LATELY_MOST), limited("degraded", LATELY_MOST),
     ]);
     const troubles = complaints(status.health);
     const kept = status.gets ? share(status.hits / status.gets) : "–";
     const requests = plans?.plans.reduce((sum, plan) => sum + plan.requests, 0);
+    const building = running.runs.filter((run) => run.kind === "dataset").length;
     const lately = [...failed.runs, ...degraded.runs].sort((one, other) => other.started_ms - one.started_ms).slice(0, 10);
     refill(body,
       ...(unready ? [notice("bad", `Not ready: ${unready}`)] : []),
@@ -52,7 +55,7 @@ export async function show({ main, signal }) {
         ["Active runs", count(running.runs.length), running.next ? "or more" : null],
         ["Plan requests", count(requests ?? 0), many(plans?.plans.length ?? 0, "plan")],
         ["Values from the store", kept, `${count(status.computed)} computed`],
-        ["Datasets", count(datasets.length), `${count(datasets.filter((dataset) => dataset.state === "running").length)} running`],
+        ["Datasets", count(datasets?.datasets.length ?? 0), [datasets?.next && "or more", `${count(building)} running`].filter(Boolean).join(", ")],
       ]),
       ...(plans?.plans ?? []).filter((plan) => plan.problem).map((plan) => notice("warn", h("a", { href: link("plans", plan.name) }, plan.name), `: ${plan.problem}`)),
       part("Active runs", runTable(running.runs, "Active runs", "nothing runs now")),

@@ -7,9 +7,17 @@ import { ledgerTable, namesOf, timelinePart } from "./run.js";
 
 const ROWS_SHOWN = 200, SLOW_ERRORS = 0.01, EVERY_MS = 2000;
 
+/** The ops of a node that are run as one, without the name of their family. The tooltip has all of them. */
+function briefOps(op) {
+  const ops = op.replaceAll("core::", "").split(" > ");
+  return ops.length > 2 ? `${ops[0]} > … > ${ops.at(-1)}` : ops.join(" > ");
+}
+
 function graphPart(plan) {
   const lines = (node) => {
-    const all = [["n", node.name ?? node.id], ["m", node.op ?? ""]];
+    // The op has a line of its own.
+    const all = [["n", (node.name ?? node.id).replace(/ \([^()]*\)$/, "")]];
+    if (node.op) all.push(["m", briefOps(node.op)]);
     if (node.runs) all.push(["m", `p50 ${time(node.p50_ms)}`], ["m", `p99 ${time(node.p99_ms)}`]);
     if (node.error_rate > 0) all.push(["e", `${share(node.error_rate)} errors`]);
     if (node.timeout_ms) all.push(["w", `timeout ${time(node.timeout_ms)}`]);
@@ -33,12 +41,18 @@ const parametersPart = (plan) => part("Parameters", table([
 /** A text as a number with all its digits, if it is one. */
 const numberOf = (text) => (/^\s*-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?\s*$/.test(text) ? parseExact(text) : text);
 
+/** The text of a field as the id of a user: an integer, or a string, which anything else is. */
+const idOf = (text) => (/^(0|[1-9]\d*)$/.test(text) ? parseExact(text) : text);
+
 /** The text of a field as a value of the parameter's type; undefined if it is empty, so that the default holds. */
 function valueOf(parameter, text) {
   if (text === "") return undefined;
   if (text === "null" && parameter.nullable) return null;
   if (/list|\[\]/.test(parameter.kind)) {
-    try { return parseExact(text); } catch { return text; }
+    try { return parseExact(text); } catch (error) {
+      if (error instanceof SyntaxError) return text;
+      throw error;
+    }
   }
   if (/^(int|float|number|i64|f64|f32)/.test(parameter.kind)) return numberOf(text);
   if (/^bool/.test(parameter.kind)) return text === "true";
@@ -95,21 +109,25 @@ function tryPart(plan, signal) {
     try { wrong.textContent = ""; return objectOf(text.value); } catch (error) { wrong.textContent = error.message; return null; }
   };
   const user = h("input", { id: "try-user" });
-  const write = () => {
+  /** Changes the request by what a field says; everything else in it stays as it was written. */
+  const write = (change) => {
     const request = read();
     if (!request) return;
-    if (user.value !== "") request.user_id = numberOf(user.value);
-    const overrides = { ...request.param_overrides };
-    for (const { parameter, field } of fields) {
-      const value = valueOf(parameter, field.value);
-      if (value === undefined) delete overrides[parameter.name];
-      else overrides[parameter.name] = value;
-    }
-    if (Object.keys(overrides).length) request.param_overrides = overrides;
-    else delete request.param_overrides;
+    try { change(request); } catch (error) { wrong.textContent = error.message; return; }
     text.value = JSON.stringify(request, null, 2);
   };
-  const fields = plan.parameters.map((parameter) => fieldOf(parameter, write));
+  const setUser = (request) => {
+    if (user.value === "") delete request.user_id;
+    else request.user_id = idOf(user.value);
+  };
+  const setParameter = (request, parameter, written) => {
+    const overrides = { ...request.param_overrides }, value = valueOf(parameter, written);
+    if (value === undefined) delete overrides[parameter.name];
+    else overrides[parameter.name] = value;
+    if (Object.keys(overrides).length) request.param_overrides = overrides;
+    else delete request.param_overrides;
+  };
+  const fields = plan.parameters.map((parameter) => fieldOf(parameter, ({ target }) => write((request) => setParameter(request, parameter, target.value))));
   const spread = () => {
     const request = read();
     if (!request) return;
@@ -119,7 +137,7 @@ function tryPart(plan, signal) {
       field.value = value === undefined ? "" : shown(value);
     }
   };
-  user.addEventListener("input", write);
+  user.addEventListener("input", () => write(setUser));
   text.addEventListener("input", spread);
   spread();
   const run = async (event) => {

@@ -73,7 +73,7 @@ export async function show({ main, signal, args: [target], title }) {
     h("form", { class: "bar-row", onsubmit: go }, field, h("button", { class: "primary" }, "Show closure")));
   if (target) {
     title(target);
-    const found = await get(`/v1/recipes/${encodeURIComponent(target)}/graph?most=${NODES_MOST}`, signal);
+    const found = await retried(signal, () => get(`/v1/recipes/${encodeURIComponent(target)}/graph?most=${NODES_MOST}`, signal));
     const counts = (state) => found.nodes.filter((node) => stateOf(node) === state).length;
     main.append(h("p", { class: "facts" }, h("span", null, "root ", h("code", null, found.root)), h("span", null, h("b", null, count(found.nodes.length)), " parts"),
       h("span", null, h("b", null, count(counts("stored"))), " stored"), h("span", null, h("b", null, count(counts("evicted"))), " evicted")), ...closure(found));
@@ -81,6 +81,6 @@ export async function show({ main, signal, args: [target], title }) {
   }
   const names = namesPart(signal);
   main.append(names.part);
-  const [functions] = await Promise.all([getIfThere("/v1/functions", signal).then(functionsPart), retried(signal, names.read)]);
-  if (functions) main.append(functions);
+  const [functions] = await Promise.all([retried(signal, () => getIfThere("/v1/functions", signal)), retried(signal, names.read)]);
+  main.append(functionsPart(functions) ?? "");
 }

@@ -1,7 +1,7 @@
 // One run: what went wrong first, then the graph, the timeline and the events.
 
-import { datasetPages, downloadLink, getExact, hear } from "../api.js";
-import { cancelButton } from "../cancel.js";
+import { datasetPages, getExact, hear, retried } from "../api.js";
+import { cancelButton, downloadLink } from "../buttons.js";
 import { chip, count, exactly, h, link, many, moment, notice, part, showAgain, size, table, time } from "../dom.js";
 import { graph, legend, legendOf } from "../graph.js";
 import { Timeline } from "../timeline.js";
@@ -23,14 +23,21 @@ export const ledgerTable = (ledger) => table([
   { head: "Detail", wrap: true, cell: (entry) => entry.detail ?? "", is: (entry) => entry.detail },
 ], ledger, { label: "Ledger" });
 
+/** The entries of a ledger by the node of the graph. */
+const stagesOf = (ledger) => new Map((ledger ?? []).filter((entry) => entry.stage).map((entry) => [entry.stage, entry]));
+
+/** The reason in the ledger, also that of the region of a node. */
+const reasonOf = (entry) => (entry ? `${entry.reason}${entry.region ? ` of ${entry.region}` : ""}` : "");
+
 function troubles(run, names) {
   const nodes = (run.timeline?.nodes ?? []).filter((node) => TROUBLE.has(node.state));
   if (!nodes.length) return null;
+  const ledger = stagesOf(run.ledger);
   nodes.sort((one, other) => (one.end_ms ?? Infinity) - (other.end_ms ?? Infinity));
   return part("Failures and fallbacks", table([
     { head: "Node", cell: (node) => names.get(node.id)?.name ?? node.id },
     { head: "State", cell: (node) => chip(node.state) },
-    { head: "Reason", wrap: true, cell: (node) => names.get(node.reason)?.name ?? node.reason ?? "" },
+    { head: "Reason", wrap: true, cell: (node) => names.get(node.reason)?.name ?? node.reason ?? reasonOf(ledger.get(node.id)) },
     { head: "Started", num: true, opt: true, cell: (node) => time(node.start_ms) },
     { head: "Ended", num: true, opt: true, cell: (node) => time(node.end_ms) },
     { head: "Timeout", num: true, opt: true, cell: (node) => time(node.timeout_ms) },
@@ -39,7 +46,7 @@ function troubles(run, names) {
 
 function graphPart(run, states) {
   if (!run.graph?.nodes?.length) return null;
-  const ledger = new Map((run.ledger ?? []).filter((entry) => entry.stage).map((entry) => [entry.stage, entry]));
+  const ledger = stagesOf(run.ledger);
   const lines = (node) => {
     const of = states.get(node.id), entry = ledger.get(node.id);
     const took = of?.start_ms !== null && of?.end_ms ? time(of.end_ms - of.start_ms) : of?.state.replace("_", " ");
@@ -64,11 +71,11 @@ function graphPart(run, states) {
 export const namesOf = (run) => new Map((run.graph?.nodes ?? []).map((node) => [node.id, { name: node.name ?? node.id, kind: node.kind }]));
 
 /** The signs that a timeline has. */
-function keysOf(run, names, { showsDeadline }) {
+function keysOf(run, names, timeline) {
   const { nodes } = run.timeline, has = (is) => nodes.some(is), kind = (node) => names.get(node.id)?.kind;
-  return [["queued", "queued", has((node) => (node.queued_ms ?? Infinity) < (node.start_ms ?? 0))], ["io", "waits", has((node) => kind(node) !== "cpu")], ["cpu", "computes", has((node) => kind(node) === "cpu")],
+  return [["queued", "queued", has((node) => (node.start_ms ?? 0) - (node.queued_ms ?? Infinity) > timeline.leastSeen)], ["io", "waits", has((node) => kind(node) !== "cpu")], ["cpu", "computes", has((node) => kind(node) === "cpu")],
     ["soft", "fell back", has((node) => node.state === "fell_back")], ["bad", "failed", has((node) => node.state === "failed")], ["gone", "dropped", has((node) => node.state === "dropped")],
-    ["critical", "critical path", has((node) => node.critical)], ["timeout", "timeout", has((node) => node.timeout_ms)], ["deadline", "deadline", showsDeadline]].filter(([, , isThere]) => isThere);
+    ["critical", "critical path", has((node) => node.critical)], ["timeout", "timeout", has((node) => node.timeout_ms)], ["deadline", "deadline", timeline.showsDeadline]].filter(([, , isThere]) => isThere);
 }
 
 export function timelinePart(run, names) {
@@ -77,8 +84,8 @@ export function timelinePart(run, names) {
   return part("Timeline", [timeline.element, h("p", { class: "under" }, legend(keysOf(run, names, timeline)))], timeline.tools);
 }
 
-/** The events of a run as they happen, the newest first. */
-function eventsPart(run, signal) {
+/** The events of a run as they happen, the newest first. Calls `lost` if the server does not know the run any more. */
+function eventsPart(run, signal, lost) {
   const body = h("tbody"), state = h("span", { class: "muted" }, "");
   let taken = 0;
   hear(`/v1/runs/${encodeURIComponent(run.id)}/events`, signal, (event, data, id) => {
@@ -89,7 +96,11 @@ function eventsPart(run, signal) {
     if (body.childElementCount > EVENTS_MOST) body.lastElementChild.remove();
     state.textContent = many(taken, "event");
     if (event === "end" && run.state === "running") showAgain();
-  }).catch((error) => { if (!signal.aborted) state.textContent = `no more events: ${error.message}`; });
+  }).catch((error) => {
+    if (signal.aborted) return;
+    state.textContent = `no more events: ${error.message}`;
+    if (error.status === 404) lost();
+  });
   return part("Events", h("div", { class: "panel scroll events-box", tabindex: 0, role: "group", "aria-label": "Events" }, h("table", null,
     h("thead", null, h("tr", null, h("th", { class: "num" }, "#"), h("th", null, "Event"), h("th", null, "Data"))), body)), state);
 }
@@ -125,23 +136,31 @@ async function datasetOf(run, signal) {
 
 export async function show({ main, signal, args: [id], title }) {
   const path = `/v1/runs/${encodeURIComponent(id)}`;
-  const run = await getExact(path, signal);
+  const run = await retried(signal, () => getExact(path, signal));
   title(run.name);
   const names = namesOf(run), states = new Map((run.timeline?.nodes ?? []).map((node) => [node.id, node]));
-  const dataset = await datasetOf(run, signal);
+  const dataset = await retried(signal, () => datasetOf(run, signal));
+  const state = chip(run.state), cancel = run.state === "running" && !dataset ? cancelButton(`${path}/cancel`, "Cancel run") : null;
   const actions = dataset ? [] : [h("span", { class: "grow" }),
-    run.timeline && [h("a", { class: "button", href: link("runs", run.id, "timeline") }, "Timeline page"), downloadLink(h, `${path}/timeline.json`, `${run.id}.json`, "Perfetto trace")],
-    run.state === "running" && cancelButton(`${path}/cancel`, "Cancel run")];
+    run.timeline && [h("a", { class: "button", href: link("runs", run.id, "timeline") }, "Timeline page"), downloadLink(`${path}/timeline.json`, `${run.id}.json`, "Perfetto trace")],
+    cancel];
   const head = h("div", { class: "head" }, h("p", { class: "crumb" }, h("a", { href: "#/runs" }, "Runs"), " / ", h("code", null, run.id)),
-    h("h1", null, run.name), dataset ? null : chip(run.state), actions);
+    h("h1", null, run.name), dataset ? null : state, actions);
   main.append(head);
   if (run.error && !dataset) main.append(notice("bad", h("b", null, "Failed. "), typeof run.error === "string" ? run.error : JSON.stringify(run.error)));
-  if (dataset) await showDataset(main, head, dataset, signal);
+  // A dataset that is built with another run now is shown by its own page.
+  if (dataset) await showDataset({ main, head, id: dataset, signal, isFor: (run) => run === id, goOn: () => { location.hash = link("datasets", dataset); } });
   head.append(factsOf(run));
+  const lost = () => {
+    if (!cancel) return;
+    cancel.remove();
+    state.replaceWith(chip("ended"));
+    head.after(notice("warn", "This run ended with the server: the server was started anew and does not know it."));
+  };
   const isShort = !run.has_detail && run.state !== "running";
   const request = run.request && part("Request", h("pre", { class: "panel record" }, JSON.stringify(run.request, null, 2)));
   const parts = [troubles(run, names), run.ledger?.length ? part("Ledger: degraded parts of the answer", ledgerTable(run.ledger)) : null,
     isShort && notice("", "Only the summary of this run was kept. A plan that is run with ", h("code", null, "?trace=true"), " keeps everything."),
-    timelinePart(run, names), graphPart(run, states), request, eventsPart(run, signal)];
+    timelinePart(run, names), graphPart(run, states), request, eventsPart(run, signal, lost)];
   main.append(...parts.filter(Boolean));
 }

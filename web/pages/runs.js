@@ -1,11 +1,12 @@
 // All runs, newest first, as they start and end.
 
-import { hear, looked, pages, pause, retried } from "../api.js";
+import { LISTED_MOST, hear, looked, pages, pause, retried } from "../api.js";
 import { chip, count, exactly, h, link, many, moment, notice, tookOf } from "../dom.js";
 import { List } from "../list.js";
 
-/** The server keeps as many. */
-const ROWS_MOST = 10_000, PAGE = 1000, SECOND_MS = 1000;
+const PAGE = 1000, SECOND_MS = 1000;
+/** Between two pictures so many runs are held: those of the list, and new ones. */
+const HELD_MOST = 2 * LISTED_MOST;
 /** The least time between two readings of the whole list, however often events are lost. */
 const READ_AGAIN_MS = 2000;
 const KINDS = ["plan", "recipe", "dataset"];
@@ -32,16 +33,21 @@ export async function show({ main, signal, query }) {
   const total = h("span", { class: "muted", role: "status", "aria-live": "polite" });
   const nothing = notice("", "No runs yet. Run a plan, a recipe or a dataset on this server and it appears here.");
   nothing.hidden = true;
-  let planned = false;
+  let planned = false, isCut = false;
+  /** The newest runs; older ones are forgotten. */
+  const newest = () => {
+    const all = [...runs.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
+    if (all.length > LISTED_MOST) isCut = true;
+    for (const run of all.splice(LISTED_MOST)) runs.delete(run.id);
+    return all;
+  };
   const draw = () => {
     planned = false;
     const wanted = filter.text.toLowerCase();
     const fits = (run) => (!filter.kind || run.kind === filter.kind) && (!filter.state || run.state === filter.state)
       && (!wanted || run.name.toLowerCase().includes(wanted) || run.id.startsWith(wanted));
-    const all = [...runs.values()].sort((one, other) => (one.id < other.id ? 1 : -1));
-    for (const run of all.splice(ROWS_MOST)) runs.delete(run.id);
-    const shown = all.filter(fits);
-    total.textContent = shown.length === all.length ? many(all.length, "run") : `${count(shown.length)} of ${many(all.length, "run")}`;
+    const all = newest(), shown = all.filter(fits), of = `${isCut ? "the newest " : ""}${many(all.length, "run")}`;
+    total.textContent = shown.length === all.length ? of : `${count(shown.length)} of ${of}`;
     list.set(shown);
   };
   const later = () => { if (!planned) { planned = true; setTimeout(draw, 120); } };
@@ -65,11 +71,13 @@ export async function show({ main, signal, query }) {
     // A page of the list may be older than an event. A run ends once.
     const isOlder = run.state === "running" && runs.has(run.id) && runs.get(run.id).state !== "running";
     if (!isOlder) runs.set(run.id, run);
+    if (runs.size > HELD_MOST) newest();
   };
   const readAll = async () => {
     unnamed = new Set(runs.keys());
-    for await (const page of pages({ path: "/v1/runs", entries: "runs", cursor: "before", size: PAGE, most: ROWS_MOST }, signal)) {
+    for await (const page of pages({ path: "/v1/runs", entries: "runs", cursor: "before", size: PAGE, most: LISTED_MOST }, signal)) {
       page.runs.forEach(take);
+      isCut = Boolean(page.next) && runs.size >= LISTED_MOST;
       draw();
     }
     unnamed.forEach((id) => runs.delete(id));

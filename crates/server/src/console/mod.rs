@@ -57,7 +57,7 @@ const FILES: [(&str, &str, &str); 26] = [
     file!("theme.js", SCRIPT),
     file!("main.js", SCRIPT),
     file!("api.js", SCRIPT),
-    file!("cancel.js", SCRIPT),
+    file!("buttons.js", SCRIPT),
     file!("cells.js", SCRIPT),
     file!("chart.js", SCRIPT),
     file!("dom.js", SCRIPT),

@@ -30,6 +30,8 @@ pub(crate) struct Facts {
     /// Datasets that are newer than the one with cells.
     pub(crate) newer: Mutex<usize>,
     pub(crate) names: Mutex<usize>,
+    /// The rows of the dataset that are written.
+    pub(crate) rows: Mutex<Vec<Json>>,
     /// The timed requests of each plan.
     pub(crate) timed: Mutex<u64>,
     /// The state of the dataset.
@@ -37,7 +39,7 @@ pub(crate) struct Facts {
     /// The run that builds the dataset.
     run: Mutex<&'static str>,
     /// Paths that are refused, with the status.
-    refused: Mutex<Vec<(&'static str, StatusCode)>>,
+    refused: Mutex<Vec<(String, StatusCode)>>,
     /// Whether the answers with cells wait.
     held: watch::Sender<bool>,
     /// How often all streams of events were ended.
@@ -63,6 +65,7 @@ impl Fake {
             cells: Mutex::new(samples::cells()),
             newer: Mutex::new(0),
             names: Mutex::new(2),
+            rows: Mutex::new(samples::rows()),
             timed: Mutex::new(128_400),
             state: Mutex::new("running"),
             run: Mutex::new(DATASET),
@@ -104,8 +107,13 @@ impl Fake {
     }
 
     /// Refuses the requests of a path with a status.
-    pub(crate) fn refuse(&self, path: &'static str, status: u16) {
-        lock(&self.facts.refused).push((path, StatusCode::from_u16(status).unwrap()));
+    pub(crate) fn refuse(&self, path: &str, status: u16) {
+        lock(&self.facts.refused).push((path.to_owned(), StatusCode::from_u16(status).unwrap()));
+    }
+
+    /// Refuses the requests of a path no longer.
+    pub(crate) fn accept(&self, path: &str) {
+        lock(&self.facts.refused).retain(|(refused, _)| refused != path);
     }
 
     /// Lets the answers with cells wait, or go on.
@@ -146,16 +154,25 @@ impl Facts {
         dataset
     }
 
-    /// All datasets, newest first.
-    fn datasets(&self) -> Vec<Json> {
-        let newer = |number: usize| {
-            let mut dataset = samples::dataset("complete");
-            dataset["id"] = format!("018f3c2b{:06x}-0007", 0xff_ffff - number).into();
-            dataset["name"] = format!("newer-{number}").into();
-            dataset["run"] = Json::Null;
-            dataset
-        };
-        (0..*lock(&self.newer)).map(newer).chain([self.dataset()]).collect()
+    /// A page of the datasets, newest first.
+    fn datasets(&self, query: &str) -> Json {
+        let newer = |number: usize| json!({"id": format!("018f3c2b{:06x}-0007", 0xff_ffff - number), "number": number});
+        let all: Vec<Json> = (0..*lock(&self.newer)).map(newer).chain([json!({"id": DATASET})]).collect();
+        let mut page = page("datasets", &all, query);
+        let ended = samples::progress("complete", samples::ROWS, 184.0);
+        for entry in page["datasets"].as_array_mut().unwrap() {
+            *entry = match &entry["number"] {
+                Json::Null => self.dataset(),
+                number => {
+                    let mut dataset = ended.clone();
+                    dataset["name"] = format!("newer-{number}").into();
+                    dataset["id"] = entry["id"].clone();
+                    dataset["run"] = Json::Null;
+                    dataset
+                }
+            };
+        }
+        page
     }
 }
 
@@ -196,14 +213,16 @@ async fn api(State(facts): State<Arc<Facts>>, request: Request) -> Response {
         ["refs"] => axum::Json(names(*lock(&facts.names), &query)).into_response(),
         ["functions"] => axum::Json(samples::functions()).into_response(),
         ["recipes", _, "graph"] => axum::Json(samples::closure()).into_response(),
-        ["datasets"] => axum::Json(page("datasets", &facts.datasets(), &query)).into_response(),
+        ["datasets"] => axum::Json(facts.datasets(&query)).into_response(),
         ["datasets", DATASET] => axum::Json(facts.dataset()).into_response(),
         ["datasets", DATASET, "cells"] => {
             let cells = lock(&facts.cells).clone();
             facts.held.subscribe().wait_for(|held| !held).await.unwrap();
             Bytes::from(cells).into_response()
         }
-        ["datasets", DATASET, "rows"] => axum::Json(samples::rows()).into_response(),
+        ["datasets", DATASET, "rows"] => {
+            axum::Json(json!({"rows": *lock(&facts.rows), "next": null})).into_response()
+        }
         ["datasets", DATASET, "errors"] => axum::Json(samples::errors()).into_response(),
         _ => refused(StatusCode::NOT_FOUND, "there is nothing here"),
     }

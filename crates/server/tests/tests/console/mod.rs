@@ -1,13 +1,17 @@
 //! The console in a real browser.
 
+mod demo;
 mod fake;
 mod images;
 mod lists;
 mod live;
+mod loads;
 mod outages;
+mod phone;
 mod real;
 mod samples;
 mod sites;
+mod trying;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

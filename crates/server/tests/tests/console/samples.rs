@@ -191,6 +191,8 @@ pub(crate) fn plan(name: &str) -> Json {
             {"name": "country", "kind": "string", "nullable": true, "default": null},
             {"name": "diversity", "kind": "float", "nullable": false, "default": 0.3},
             {"name": "debug", "kind": "bool", "nullable": false, "default": false},
+            // An integer for JavaScript, and none that it rounds.
+            {"name": "ceiling", "kind": "float", "nullable": false, "default": 1e300},
         ],
         "graph": {"nodes": nodes, "edges": edges()},
         "latency": {"p50_ms": 14.21, "p90_ms": 28.84, "p99_ms": 41.83, "count": 128_400},
@@ -291,9 +293,8 @@ pub(crate) fn progress(state: &str, done: usize, elapsed: f64) -> Json {
     })
 }
 
-pub(crate) fn rows() -> Json {
-    let row = || json!({"topic": "billing", "ticket": "My card was charged twice.", "score": 4});
-    json!({"rows": [row(), row()], "next": null})
+pub(crate) fn rows() -> Vec<Json> {
+    vec![json!({"topic": "billing", "ticket": "My card was charged twice.", "score": 4}); 2]
 }
 
 pub(crate) fn errors() -> Json {
