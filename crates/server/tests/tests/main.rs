@@ -25,6 +25,7 @@ mod plans_change;
 mod plans_grpc;
 mod random_calls;
 mod random_requests;
+mod random_values;
 mod recipes;
 mod runs;
 mod seed;
