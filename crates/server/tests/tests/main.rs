@@ -11,7 +11,6 @@ mod datasets;
 mod depth;
 mod deriva;
 mod deriva_wire;
-mod docs;
 mod generated;
 mod graphs;
 mod guard;
