@@ -292,7 +292,7 @@ impl Service {
                 reflection().build_v1alpha().expect(whole),
             )
             .merge(crate::http::routes(&self.shared))
-            .merge(crate::console::routes())
+            .merge(crate::console::routes().method_not_allowed_fallback(crate::http::not_allowed))
             .fallback(nothing_there)
     }
 }

@@ -1,7 +1,7 @@
 //! `anabranch dataset submit`: a dataset that a server builds.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_server::{ApiRequest, Client, ClientError, Code, ServerAddress};
@@ -18,8 +18,9 @@ use crate::recipe::{Remote, ask};
 /// The end of the help text.
 pub(super) const HELP: &str = "\
 The server checks the configuration and keeps the job, which outlives this command and restarts of
-the server; --wait waits for a server that is restarted, for a minute. Which models there are, and which files a seed may come from, is up to the server: see
-docs/serving-datasets.md. Without --server, the server of --data is asked.
+the server. With --wait, the command waits up to a minute for a server that restarts. Which models
+there are, and which files a seed may come from, is up to the server: see docs/serving-datasets.md.
+Without --server, the server of --data is asked.
 
 stdout: the id of the dataset; with --json its id, run and page, and with --wait then its state at
 the end.
@@ -138,7 +139,7 @@ impl Submit {
     async fn ended(&self, client: &Client, accepted: &AcceptedJob) -> Result<(), Failure> {
         let path = format!("/v1/datasets/{}", accepted.id);
         let mut followed = FollowedRun::new(accepted.run.clone());
-        let mut retries = RETRIES;
+        let mut trouble = Trouble::default();
         let ended = loop {
             let read_before = followed.read;
             let broken = followed.read_all(client).await.err();
@@ -157,12 +158,13 @@ impl Submit {
                 Err(error) => return Err(error.into()),
             };
             if followed.read > read_before {
-                retries = RETRIES;
+                trouble = Trouble::default();
             }
             if let Some(problem) = problem {
-                retries = retries.checked_sub(1).ok_or_else(|| given_up(&accepted.id, &problem))?;
-                if retries == RETRIES - 1 {
-                    out::note(&format!("{problem}; trying again"));
+                match trouble.goes_on(SystemClock.now()) {
+                    Advice::TellAndRetry => out::note(&format!("{problem}; trying again")),
+                    Advice::Retry => {}
+                    Advice::GiveUp => return Err(given_up(&accepted.id, &problem)),
                 }
                 SystemClock.sleep_until(SystemClock.now() + RETRY_EVERY).await;
             }
@@ -195,10 +197,39 @@ impl Submit {
     }
 }
 
-/// The retries of a server that does not answer, a minute in all. Events that arrive renew them.
-const RETRIES: u32 = 120;
-/// The interval of retries.
+/// The time for which a server in trouble is asked again. Events that arrive renew it.
+const RETRY_FOR: Duration = Duration::from_secs(60);
+/// The pause between two attempts.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
+
+/// A period without events in which the server cannot be followed.
+#[derive(Default)]
+struct Trouble {
+    began: Option<Instant>,
+}
+
+/// What to do about a problem of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Advice {
+    /// The problem is the first of its period.
+    TellAndRetry,
+    Retry,
+    GiveUp,
+}
+
+impl Trouble {
+    /// A problem at this time.
+    fn goes_on(&mut self, now: Instant) -> Advice {
+        match self.began {
+            None => {
+                self.began = Some(now);
+                Advice::TellAndRetry
+            }
+            Some(began) if now.saturating_duration_since(began) < RETRY_FOR => Advice::Retry,
+            Some(_) => Advice::GiveUp,
+        }
+    }
+}
 
 /// Whether the same request may succeed later.
 fn may_pass(error: &ClientError) -> bool {
@@ -215,8 +246,8 @@ fn stopped_early() -> ClientError {
 
 fn given_up(id: &str, problem: &ClientError) -> Failure {
     Failure::of(format!(
-        "{problem}; the server has not answered for a minute. It builds an accepted dataset to its end: see the \
-         dataset {id} once it is back"
+        "{problem}; gave up after a minute of retries. The server builds an accepted dataset to its end: see the \
+         dataset {id} later"
     ))
 }
 
@@ -263,4 +294,32 @@ impl FollowedRun {
 fn read(file: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(file)
         .map_err(|error| Failure::of(format!("cannot read {}: {error}", quote(&file.to_string_lossy()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attempts may take long: only the clock counts.
+    #[test]
+    fn a_server_in_trouble_is_asked_again_for_a_minute() {
+        let began = SystemClock.now();
+        let mut trouble = Trouble::default();
+        let mut at = |seconds| trouble.goes_on(began + Duration::from_secs(seconds));
+        assert_eq!(
+            [0, 1, 59, 60].map(&mut at),
+            [Advice::TellAndRetry, Advice::Retry, Advice::Retry, Advice::GiveUp]
+        );
+        trouble = Trouble::default();
+        assert_eq!(trouble.goes_on(began + Duration::from_secs(100)), Advice::TellAndRetry);
+    }
+
+    /// The last problem is told, also one of a server that answers.
+    #[test]
+    fn the_last_problem_is_told() {
+        let Failure::Failed(told) = given_up("d-1", &stopped_early()) else { panic!("it fails") };
+        let told = told.to_string();
+        assert!(told.contains("its events ended before the dataset was built"), "{told}");
+        assert!(told.contains("gave up after a minute") && told.contains("dataset d-1"), "{told}");
+    }
 }

@@ -10,7 +10,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::datasets::{CONFIG, ROWS};
-use super::{DATA, DELAYS, PLAN, REGISTRY, STALLED};
+use super::{DATA, DELAYS, Files, PLAN, REGISTRY, STALLED};
 use crate::failure::Failure;
 use crate::out;
 use crate::serve::{Serve, stopped};
@@ -53,8 +53,10 @@ struct ServeCommand {
     serve: Serve,
 }
 
-/// Serves the example's project from a folder, fills the console with runs, and prints where to look.
-pub(super) async fn serve(folder: &Path, user: i64, afterwards: Afterwards) -> Result<(), Failure> {
+/// Serves the example's project from the demo's folder, fills the console with runs, and prints where to look: at the
+/// console while the server runs, later at its files if they stay.
+pub(super) async fn serve(files: &Files, user: i64, afterwards: Afterwards) -> Result<(), Failure> {
+    let folder = &files.folder();
     write_project(folder)?;
     let token_file = folder.join("store/token");
     let path = |path: PathBuf| path.into_os_string();
@@ -83,6 +85,12 @@ pub(super) async fn serve(folder: &Path, user: i64, afterwards: Afterwards) -> R
     let mut failed = None;
     let meanwhile = async |address: SocketAddr| {
         let filled = fill(address, &token_file, user).await;
+        let filled = filled.and_then(|token| {
+            out::data(&match afterwards {
+                Afterwards::Serve => console(address, &token, &token_file, user),
+                Afterwards::Exit => runs(files),
+            })
+        });
         let is_fine = filled.is_ok();
         failed = filled.err();
         match afterwards {
@@ -136,8 +144,8 @@ fn write_project(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs the parts of the demo on the server, and prints where to look.
-async fn fill(address: SocketAddr, token_file: &Path, user: i64) -> Result<(), Failure> {
+/// Runs the parts of the demo on the server. Returns the server's token.
+async fn fill(address: SocketAddr, token_file: &Path, user: i64) -> Result<String, Failure> {
     let token = std::fs::read_to_string(token_file)
         .map_err(|error| Failure::of(format!("cannot read {}: {error}", token_file.display())))?;
     let server = ServerAddress {
@@ -170,15 +178,36 @@ async fn fill(address: SocketAddr, token_file: &Path, user: i64) -> Result<(), F
     let job = json!({ "name": "support_tickets", "config": CONFIG, "rows": ROWS, "seed": 1, "demo": true });
     let accepted = client.api(&ApiRequest::post("/v1/datasets", job)).await?;
     until_built(&client, accepted["id"].as_str().unwrap_or_default()).await?;
-    out::data(&format!(
-        "\nThe same once more on a server, for its console to show: two plans, a graph of recipes, a dataset of {ROWS} rows.\n\n  \
-         open    http://{address}/#token={}\n  \
+    Ok(token.trim().to_owned())
+}
+
+/// How to look at a server that runs.
+fn console(address: SocketAddr, token: &str, token_file: &Path, user: i64) -> String {
+    format!(
+        "\nThe same once more on a server, for its console to show: {}.\n\n  \
+         open    http://{address}/#token={token}\n  \
          call    curl -H \"Authorization: Bearer $(cat {})\" -H 'Content-Type: application/json' \\\n            \
          -d '{{\"user_id\": {user}}}' http://{address}/v1/plans/feed/run\n  \
          stop    Ctrl-C\n",
-        token.trim(),
+        contents(),
         token_file.display(),
-    ))
+    )
+}
+
+/// How to look at the runs of a server that has ended.
+fn runs(files: &Files) -> String {
+    let contents = contents();
+    match files.are_kept() {
+        true => format!(
+            "\nThe same once more on a server: {contents}. Its runs: anabranch runs --data {}\n",
+            files.folder().join("store").display()
+        ),
+        false => format!("\nThe same once more on a server: {contents}.\n"),
+    }
+}
+
+fn contents() -> String {
+    format!("two plans, a graph of recipes, a dataset of {ROWS} rows")
 }
 
 async fn until_built(client: &Client, id: &str) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! The dataset part of the demo: 500 rows on the offline demo model, some of whose calls fail.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use anabranch_engine::{Config, Engine};
 use anabranch_model::{Demo, HttpClient, HttpSettings, Simulation};
 use anabranch_text::count;
 
+use super::Files;
 use crate::dataset::{Pace, Records, errors_table};
 use crate::failure::Failure;
 use crate::out;
@@ -26,8 +27,9 @@ const SHOWN: u64 = 2;
 const LATENCY: Duration = Duration::from_millis(5);
 const FAILURE_RATE: f64 = 0.02;
 
-/// Builds a dataset below a folder, and describes the result.
-pub(super) async fn told(folder: &Path) -> Result<String, Failure> {
+/// Builds a dataset below the demo's folder, and describes the result.
+pub(super) async fn told(files: &Files) -> Result<String, Failure> {
+    let folder = &files.folder();
     std::fs::create_dir_all(folder)
         .map_err(|error| Failure::of(format!("cannot make {}: {error}", folder.display())))?;
     let config: PathBuf = folder.join("support_tickets.yaml");
@@ -58,17 +60,19 @@ pub(super) async fn told(folder: &Path) -> Result<String, Failure> {
     let written = export(&Folder::open(&to)?, ExportFormat::Jsonl, &to, &mut std::io::sink())?;
 
     let calls: u64 = report.models.values().map(|model| model.calls).sum();
+    let place = match files.are_kept() {
+        true => format!("\nThe rows as Parquet, errors.parquet and metadata.json: {}\n", to.display()),
+        false => "\n".to_owned(),
+    };
     let shown: String = records.finish().lines().map(|line| format!("  {line}\n")).collect();
     Ok(format!(
         "\nDatasets: columns by rows of samplers, templates and model calls, each cell started as soon as it can be.\n\
          {ROWS} support tickets from the offline demo model, which makes its texts up. The first {SHOWN}:\n\n{shown}\n  \
          progress  {}\n  built     {} with {} of the demo model\n\n\
-         1 call in 50 was told to fail, and none was retried. No row vanishes without a word:\n\n{}\n\
-         The rows as Parquet, errors.parquet and metadata.json: {}\n",
+         1 call in 50 was told to fail, and none was retried. No row vanishes without a word:\n\n{}{place}",
         pace.line(),
         count(written, "row"),
         count(calls, "call"),
         errors_table(&report.errors).text(2),
-        to.display(),
     ))
 }

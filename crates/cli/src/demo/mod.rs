@@ -82,7 +82,7 @@ impl Demo {
         let files = Files::new(self.out, afterwards)?;
         wait::here(Box::pin(show(self.user, &files)))?;
         let runtime = wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(2))?;
-        wait::on(&runtime, Box::pin(console::serve(&files.folder(), self.user, afterwards)))
+        wait::on(&runtime, Box::pin(console::serve(&files, self.user, afterwards)))
     }
 }
 
@@ -100,7 +100,7 @@ async fn show(user: i64, files: &Files) -> Result<(), Failure> {
     text.push_str(&story(&plan, &together, &one_by_one));
     text.push_str(&stalled(user, &together).await?);
     text.push_str(&recipes::told().await?);
-    text.push_str(&datasets::told(&files.folder()).await?);
+    text.push_str(&datasets::told(files).await?);
     if files.are_kept() {
         text.push_str(&format!("\nThe timeline, to zoom into: {}\n", files.timeline.display()));
     }

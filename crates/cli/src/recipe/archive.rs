@@ -135,8 +135,8 @@ impl Import {
             for it in &imported.names {
                 match it.taken_by {
                     None if it.is_skipped => out::note(&format!(
-                        "warning: skipped the name `{}`, which looks like the beginning of an address; it has {} in the \
-                         archive",
+                        "warning: skipped the name `{0}`: it looks like the beginning of an address. To set it here: \
+                         anabranch recipe ref set {0} {1}",
                         it.name, it.address
                     )),
                     None => out::data(&format!("{} {}\n", it.address, it.name))?,

@@ -33,22 +33,24 @@ impl Credentials {
             (None, Ok(text)) => Some(Token::parse(text.trim()).ok_or_else(|| {
                 Failure::Wrong(format!("{TOKEN} is not a token: printable ASCII without spaces"))
             })?),
-            (None, Err(_)) if is_own(url, data) => Some(of_file(&local_token::find(data))?),
-            (None, Err(_)) => None,
+            (None, Err(_)) => own_token_file(url, data)?.map(|file| of_file(&file)).transpose()?,
         };
         Ok(ServerAddress { url: url.to_owned(), token, authorities: self.ca_file.clone() })
     }
 }
 
-/// Whether the process that owns the store serves at this URL. No other server gets the token of the folder.
-fn is_own(url: &str, data: &Path) -> bool {
+/// The token file of the folder if the process that owns the store serves at this URL. No other server gets this token.
+fn own_token_file(url: &str, data: &Path) -> Result<Option<PathBuf>, Failure> {
     let url = url.trim_end_matches('/').replacen("://localhost:", "://127.0.0.1:", 1);
-    Store::announced(data).is_some_and(|announced| announced == url) && local_token::find(data).is_file()
+    if Store::announced(data).is_none_or(|announced| announced != url) {
+        return Ok(None);
+    }
+    Ok(local_token::find(data)?.filter(|file| file.is_file()))
 }
 
 /// The server of a store whose owner has no socket.
 pub(super) fn of_owner(listens_on: &str, data: &Path) -> ServerAddress {
-    let token = Token::of_file(&local_token::find(data)).ok();
+    let token = local_token::find(data).ok().flatten().and_then(|file| Token::of_file(&file).ok());
     ServerAddress { url: listens_on.to_owned(), token, authorities: None }
 }
 

@@ -1,9 +1,10 @@
 //! The folder of a store: named by the user, or found.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+
+use crate::local_token;
 
 const NAME: &str = ".anabranch";
 
@@ -37,6 +38,5 @@ impl DataFolder {
 }
 
 fn is_ours(folder: &Path) -> bool {
-    let user = rustix::process::geteuid().as_raw();
-    std::fs::metadata(folder).is_ok_and(|found| found.is_dir() && found.uid() == user)
+    std::fs::metadata(folder).is_ok_and(|found| found.is_dir() && local_token::is_of_this_user(&found))
 }

@@ -106,7 +106,8 @@ impl Set {
             };
             if is_short_address(&self.name) {
                 out::note(&format!(
-                    "warning: `{}` looks like the beginning of an address; as a target it now means this name",
+                    "warning: `{0}` looks like the beginning of an address. From now on `{0}` means this name, not that \
+                     address.",
                     self.name
                 ));
             }

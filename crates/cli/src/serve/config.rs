@@ -83,8 +83,8 @@ pub(crate) struct ConfigArgs {
     /// Runs of plans at a time, and as many other requests; at most half of each for one client: 2048 if not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_MAX_IN_FLIGHT", hide_env_values = true, value_parser = positive)]
     max_in_flight: Option<usize>,
-    /// Runs of plans that wait for that, and as many other requests; beyond them, 503 or 429 with Retry-After: 2048 if
-    /// not given.
+    /// The most plan runs that wait for a slot; a separate queue of the same size is for other requests. Further requests
+    /// get 503 or 429 with Retry-After: 2048 if not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_MAX_QUEUE", hide_env_values = true)]
     max_queue: Option<usize>,
     /// Requests whose answers are not read to their end: 16384 if not given.

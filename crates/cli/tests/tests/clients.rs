@@ -80,6 +80,23 @@ fn go() {
     }
 }
 
+/// A client that is refused says why, in the server's words.
+#[test]
+fn go_says_why_it_is_refused() {
+    if !is_installed("go", "version") {
+        return;
+    }
+    let folder = scratch("client_go_refused");
+    let server = Server::begin_with(&folder, &["--data", "store"]);
+    std::fs::write(folder.join("wrong"), "anb_wrong").unwrap();
+    let client = client("client.go");
+    let mut command = Command::new("go");
+    let output =
+        command.args(["run", &*client, &*server.url, "wrong"]).current_dir(&folder).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && told.contains("401") && told.contains("token"), "{told}");
+}
+
 /// They are short enough to read before lunch.
 #[test]
 fn clients_are_short() {

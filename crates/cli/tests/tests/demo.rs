@@ -1,5 +1,7 @@
 //! `demo`.
 
+use std::io::{BufRead as _, BufReader};
+
 use expect_test::expect;
 
 use crate::binary::{in_folder, scratch};
@@ -44,7 +46,10 @@ fn the_demo_shows_parallel_branches() {
     assert!(told("  first  computed, with 7 recipes ") && told("  again  memo: "), "{recipes}");
     check_dataset(&said.stdout, &folder);
     let (_, console) = said.stdout.split_once("\nThe same once more on a server").unwrap();
-    assert!(console.contains("  open    http://127.0.0.1:") && console.contains("/#token="), "{console}");
+    let store = format!("anabranch runs --data {}", folder.join("feed/store").display());
+    assert!(console.contains(&store), "{console}");
+    names_no_server(&said.stdout);
+    assert!(said.stdout.contains("The rows as Parquet"), "{}", said.stdout);
     // What the console showed is on disk.
     let said = in_folder(&folder, &["runs", "--data", "feed/store", "--json"], "");
     let is_degraded = |line: &str| {
@@ -54,13 +59,42 @@ fn the_demo_shows_parallel_branches() {
     assert!(said.stdout.lines().any(is_degraded), "{}", said.shown());
 }
 
+/// Nobody is asked to look at a server that has ended.
+fn names_no_server(stdout: &str) {
+    for text in ["  open ", "/#token=", "curl", "Ctrl-C"] {
+        assert!(!stdout.contains(text), "{text}: {stdout}");
+    }
+}
+
+/// A demo that goes on says how to look at its server.
+#[test]
+fn a_demo_that_serves_names_its_server() {
+    let folder = scratch("demo_serves");
+    let file = folder.join("feed.html");
+    let mut demo = std::process::Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .args(["demo", "--out", file.to_str().unwrap()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(demo.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let said: Vec<String> = lines.skip_while(|line| !line.starts_with("  open ")).take(4).collect();
+    assert!(said[0].contains("http://127.0.0.1:") && said[0].contains("/#token="), "{said:?}");
+    assert!(said[1].starts_with("  call    curl ") && said[3].ends_with("Ctrl-C"), "{said:?}");
+    let id = rustix::process::Pid::from_child(&demo);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    assert_eq!(demo.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn a_demo_that_ends_leaves_no_temporary_files() {
     let folder = scratch("demo_temporary");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_anabranch"));
     let output = command.args(["demo", "--exit"]).env("TMPDIR", &folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(!String::from_utf8_lossy(&output.stdout).contains("feed.html"), "the timeline is gone");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(!said.contains("feed.html"), "the timeline is gone");
+    assert!(!said.contains(folder.to_str().unwrap()), "no path of a file that is gone: {said}");
+    names_no_server(&said);
     let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(left, [] as [std::path::PathBuf; 0]);
 }

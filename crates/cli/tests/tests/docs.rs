@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use anabranch_testkit::{ModelScript, ModelServer, RedisServer};
 
-use crate::binary::{in_folder, patient_examples, root, scratch};
+use crate::binary::{in_folder, patient_examples, root, scratch, soon};
 use page::{Page, said};
 
 /// Runs the blocks of a page in an empty folder.
@@ -56,6 +56,11 @@ fn folders() {
 }
 
 #[test]
+fn recipe_service() {
+    check("recipe-service.md");
+}
+
+#[test]
 fn serving() {
     let mut page = Page::new("serving.md");
     // A certificate that vouches for itself.
@@ -89,8 +94,11 @@ fn runs() {
     page.done(&format!(
         "curl {header} -d '{{\"user_id\": 7}}' 'http://127.0.0.1:7421/v1/plans/feed/run?trace=true'"
     ));
-    let run: serde_json::Value =
-        serde_json::from_str(&page.done("anabranch runs --data store --json")).unwrap();
+    // The server writes the run's file after the answer.
+    let run = soon(|| {
+        let listed = in_folder(&page.folder, &["runs", "--data", "store", "--json"], "").stdout;
+        serde_json::from_str::<serde_json::Value>(listed.lines().next()?).ok()
+    });
     page.replace("018f3c2a9d4b-0007", run["id"].as_str().unwrap());
     page.check();
 }

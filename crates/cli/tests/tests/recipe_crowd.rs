@@ -10,6 +10,7 @@ use std::sync::{Mutex, mpsc};
 use anabranch_content::Address;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::binary::soon;
 use crate::recipe::{empty, recipe};
 use crate::recipe_served::noise;
 
@@ -18,7 +19,7 @@ const COMMANDS: usize = 64;
 /// The owner is killed so often. A command that is killed is started again.
 const KILLS: usize = 24;
 
-/// The processes that are under way: none of them is reaped, so their ids are theirs.
+/// The processes that are under way and were not killed: none of them is reaped, so their ids are theirs.
 type Alive = Mutex<HashSet<u32>>;
 
 struct EndedCommand {
@@ -47,8 +48,8 @@ fn run(folder: &Path, args: &[&str], stdin: &[u8], alive: &Alive) -> EndedComman
 fn kill_owner(folder: &Path, alive: &Alive) -> bool {
     let lock = std::fs::read_to_string(folder.join(".anabranch/lock")).unwrap();
     let id = lock.split_whitespace().nth(1).and_then(|id| id.parse::<u32>().ok());
-    let alive = alive.lock().unwrap();
-    let Some(id) = id.filter(|id| alive.contains(id)) else { return false };
+    // One that is dying already is not killed once more.
+    let Some(id) = id.filter(|id| alive.lock().unwrap().remove(id)) else { return false };
     kill_process(Pid::from_raw(i32::try_from(id).unwrap()).unwrap(), Signal::KILL).is_ok()
 }
 
@@ -129,12 +130,10 @@ fn nothing_acknowledged_is_lost_when_the_owner_is_killed_again_and_again() {
         let mut kills = 0;
         // Each command that ends is followed by a kill, of the next owner if there is none now.
         while kills < KILLS && ended.recv().is_ok() {
-            let mut is_killed = false;
-            while !is_killed && commands.iter().any(|command| !command.is_finished()) {
-                is_killed = kill_owner(&folder, &alive);
-                std::thread::yield_now();
-            }
-            kills += usize::from(is_killed);
+            kills += soon(|| match kill_owner(&folder, &alive) {
+                true => Some(1),
+                false => commands.iter().all(|command| command.is_finished()).then_some(0),
+            });
         }
         while ended.recv().is_ok() {}
         let kept: Vec<_> = commands.into_iter().filter_map(|command| command.join().unwrap()).collect();

@@ -46,7 +46,19 @@ impl Server {
 
     /// With further options. Its log is in `stderr.txt`.
     pub(crate) fn begin_with(folder: &Path, options: &[&str]) -> Server {
-        let args = [&["serve", "--listen", "127.0.0.1:0"], options].concat();
+        Server::begin_at(folder, "127.0.0.1:0", options)
+    }
+
+    /// An address of this process: no other program gets the port once the server has ended, as all others are on
+    /// 127.0.0.1.
+    pub(crate) fn own_address() -> String {
+        let id = std::process::id();
+        format!("127.1.{}.{}:0", id / 250 % 250, id % 250)
+    }
+
+    /// At an address, which may be that of an earlier server.
+    pub(crate) fn begin_at(folder: &Path, address: &str, options: &[&str]) -> Server {
+        let args = [&["serve", "--listen", address], options].concat();
         let log = std::fs::File::create(folder.join("stderr.txt")).unwrap();
         let mut child = command(folder, &args).stderr(log).spawn().unwrap();
         let mut line = String::new();

@@ -1,9 +1,8 @@
 //! Datasets of a real server: submitted, killed with it, continued, listed as runs.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -123,19 +122,41 @@ fn a_killed_server_continues_its_datasets() {
     assert!(table.stdout.contains("poems") && table.stdout.lines().count() == 3, "{}", table.stdout);
 }
 
-/// A server at an address of before.
-fn begin_at(folder: &Path, address: &str, options: &[&str]) -> Server {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
-        .args(["serve", "--listen", address])
-        .args(options)
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, format!("listening on http://{address}\n"));
-    Server { child, url: format!("http://{address}") }
+/// Jobs that were accepted before the server was killed are built by the next one, one after the other.
+#[test]
+fn accepted_datasets_outlive_a_server_that_is_killed() {
+    let folder = empty("serve_datasets_accepted");
+    // The first job is stuck until the server was killed, so the others are queued then.
+    let gate = Arc::new((Mutex::new((0, false)), Condvar::new()));
+    let waits = Arc::clone(&gate);
+    let reply = move |_: &ModelCall| {
+        let mut state = waits.0.lock().unwrap();
+        state.0 += 1;
+        waits.1.notify_all();
+        if state.0 > 10 {
+            drop(waits.1.wait_timeout_while(state, PATIENCE, |(_, open)| !*open).unwrap());
+        }
+        "a poem".to_owned()
+    };
+    let model = ModelServer::start(ModelScript { reply: Some(Arc::new(reply)), ..ModelScript::default() });
+    models(&folder, &model);
+    let options = ["--dataset-models", "models.yaml", "--anonymous", "admin", "--dataset-builds", "1"];
+    let first = Server::begin_with(&folder, &options);
+    let body = |seed: usize| json!({ "config": NUMBERED, "rows": 30, "seed": seed, "name": format!("poems-{seed}") });
+    let ids: Vec<String> = (0..3).map(|seed| submit(&first, &format!("order-{seed}"), &body(seed))).collect();
+    first.end(Signal::KILL);
+    gate.0.lock().unwrap().1 = true;
+    gate.1.notify_all();
+
+    let second = Server::begin_with(&folder, &options);
+    for (seed, id) in ids.iter().enumerate() {
+        let done = ended(&second, id);
+        assert_eq!([&done["state"], &done["rows_done"]], [&json!("complete"), &json!(30)], "{seed}: {done}");
+        assert_eq!(submit(&second, &format!("order-{seed}"), &body(seed)), *id, "the key is remembered");
+    }
+    assert!(model.repeated() <= PARALLEL, "only calls in flight are paid for twice: {}", model.repeated());
+    assert_eq!(model.paid() - model.repeated(), 90);
+    assert_eq!(second.end(Signal::TERM), Some(0));
 }
 
 /// A command that waits goes on when the server is killed and started again, at the same address.
@@ -157,7 +178,7 @@ fn a_command_waits_for_a_server_that_is_started_again() {
     models(&folder, &model);
     std::fs::write(folder.join("poems.yaml"), NUMBERED).unwrap();
     let options = ["--data", "store", "--dataset-models", "models.yaml"];
-    let first = Server::begin_with(&folder, &options);
+    let first = Server::begin_at(&folder, &Server::own_address(), &options);
     let address = first.url.strip_prefix("http://").unwrap().to_owned();
     let waiting = std::thread::scope(|threads| {
         let waiting = threads.spawn(|| {
@@ -168,7 +189,7 @@ fn a_command_waits_for_a_server_that_is_started_again() {
         first.end(Signal::KILL);
         gate.0.lock().unwrap().1 = true;
         gate.1.notify_all();
-        let _second = begin_at(&folder, &address, &options);
+        let _second = Server::begin_at(&folder, &address, &options);
         waiting.join().unwrap()
     });
     assert_eq!(waiting.code, 0, "{}", waiting.shown());

@@ -4,14 +4,16 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use anabranch_content::Address;
 use rustix::process::Signal;
 
-use crate::binary::{in_folder, root, soon};
+use crate::binary::{in_folder, soon};
 use crate::recipe::{empty, recipe};
 use crate::recipe_served::{Server, noise};
+use crate::serve_plans::signal;
 
 /// The answer to a request with these header lines.
 fn ask(url: &str, line: &str, headers: &str) -> String {
@@ -88,6 +90,15 @@ fn no_secret_is_logged() {
         }
         answers.push_str(&ask(&server.url, "GET /v1/refs", &format!("Authorization: Basic {token}\r\n")));
     }
+    // The same tokens over gRPC.
+    for token in secrets {
+        fs::write(folder.join("one.token"), token).unwrap();
+        fs::set_permissions(folder.join("one.token"), fs::Permissions::from_mode(0o600)).unwrap();
+        let remote = format!("status --data elsewhere --server {} --token-file one.token", server.url);
+        let said = recipe(&folder, &remote);
+        assert!(said.code == 0 || token != local, "{}", said.shown());
+        answers.push_str(&said.shown());
+    }
     assert_eq!(server.end(Signal::TERM), Some(0));
     let log = fs::read_to_string(folder.join("stderr.txt")).unwrap();
     assert!(log.contains("busy-1") && log.contains("\"path\":\"/v1/status\""), "{log}");
@@ -122,35 +133,96 @@ fn repeating_model() -> String {
     endpoint
 }
 
-/// The passwords of sources and the keys of model servers are in no log line and no answer, also if a server that fails
-/// repeats them.
-#[test]
-fn no_secret_of_a_source_or_a_model_is_logged() {
-    const SECRETS: [&str; 3] = ["redis-pa55word-x", "sk-model-k3y-x", "header-s3cret-x"];
-    let folder = empty("serve_secrets");
+/// A Redis server that refuses every command, and repeats it in the message. It lives as long as the process.
+#[allow(clippy::disallowed_methods, reason = "a server of this test, which has no pool")]
+fn repeating_redis() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || {
+                let (mut stream, mut piece) = (stream.unwrap(), [0; 4096]);
+                while let Ok(read @ 1..) = stream.read(&mut piece) {
+                    let said = String::from_utf8_lossy(&piece[..read]).replace("\r\n", " ");
+                    if write!(stream, "-ERR not allowed: {said}\r\n").is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+/// The passwords of sources and the keys of model servers.
+const SECRETS: [&str; 6] = [
+    "redis-pa55word-x",
+    "wrong-pa55word-x",
+    "sk-model-k3y-x",
+    "sk-submitted-k3y-x",
+    "header-s3cret-x",
+    "http-pa55word-x",
+];
+
+/// A project with two plans: one reads from Redis, the other over HTTP.
+fn project_with_secrets(folder: &Path, redis: &str, http: &str) {
     for part in ["plans", "registry"] {
         fs::create_dir_all(folder.join(part)).unwrap();
     }
-    for entry in fs::read_dir(root().join("examples/plans/registry")).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, folder.join("registry").join(path.file_name().unwrap())).unwrap();
+    let endpoint = |id: u32, name: &str| {
+        format!(
+            "[[endpoint]]\nendpoint_id = \"ep_000{id}\"\nname = \"{name}\"\nkind = \"redis\"\npolicy = {{}}\n\
+             resolver = {{ type = \"static\", host = \"127.0.0.1\", port = 6379 }}\n"
+        )
+    };
+    let keys = "key = [{ key_id = 1, name = \"id\", type = \"int\", nullable = false, allow_write = false },\n\
+                { key_id = 2, name = \"likes\", type = \"int\", nullable = true }]\n";
+    for (name, text) in [
+        ("keys.toml", keys),
+        ("params.toml", ""),
+        ("endpoints.dev.toml", &(endpoint(1, "cache") + &endpoint(2, "catalog"))),
+    ] {
+        fs::write(folder.join("registry").join(name), text).unwrap();
     }
-    let plan = r#"{"schema_version": 1, "plan_name": "items", "outputs": ["items"], "nodes": [
-        {"node_id": "brought", "op": "core::candidates", "inputs": [], "params": {"columns": []}},
-        {"node_id": "items", "op": "core::lookup", "inputs": ["brought"],
-         "params": {"endpoint": "redis_default", "key": "item:{id}", "fields": ["likes"]}}]}"#;
-    fs::write(folder.join("plans/items.plan.json"), plan).unwrap();
-    // Nobody listens there.
-    let project = "[plan]\nregistry = 'registry'\nplans = 'plans'\nenv = 'dev'\n[plan.endpoints.redis_default]\n\
-                   source = 'redis'\nurl = 'redis://reader:redis-pa55word-x@127.0.0.1:1/0'\n";
-    fs::write(folder.join("anabranch.toml"), project).unwrap();
-    let models = format!(
-        "model_configs: [{{alias: writer, model: small, provider: here}}]\nproviders:\n  - name: here\n    endpoint: '{}'\n    \
-         api_key: sk-model-k3y-x\n    extra_headers: {{x-team: header-s3cret-x}}\n",
-        repeating_model()
+    for source in ["cache", "catalog"] {
+        let plan = format!(
+            r#"{{"schema_version": 1, "plan_name": "of_{source}", "outputs": ["items"], "nodes": [
+            {{"node_id": "brought", "op": "core::candidates", "inputs": [], "params": {{"columns": []}}}},
+            {{"node_id": "items", "op": "core::lookup", "inputs": ["brought"],
+             "params": {{"endpoint": "{source}", "key": "item:{{id}}", "fields": ["likes"]}}}}]}}"#
+        );
+        fs::write(folder.join(format!("plans/of_{source}.plan.json")), plan).unwrap();
+    }
+    let project = format!(
+        "[plan]\nenv = 'dev'\n[plan.endpoints.cache]\nsource = 'redis'\nurl = '{redis}'\n\
+         [plan.endpoints.catalog]\nsource = 'http'\nurl = '{http}'\n"
     );
-    fs::write(folder.join("models.yaml"), models).unwrap();
-    let options = ["--log", "json,debug", "--anonymous", "admin", "--dataset-models", "models.yaml"];
+    fs::write(folder.join("anabranch.toml"), project).unwrap();
+}
+
+/// They are in no log line of either form and in no answer, also if a server that fails repeats them, or the text that has
+/// one is wrong.
+#[test]
+fn no_secret_of_a_source_or_a_model_is_logged() {
+    check_secrets("json,debug");
+    check_secrets("text,debug");
+}
+
+fn check_secrets(log: &str) {
+    let folder = empty(&format!("serve_secrets_{}", &log[..4]));
+    let repeating = repeating_model();
+    let redis = format!("redis://reader:redis-pa55word-x@127.0.0.1:{}/0", repeating_redis());
+    let http = repeating.replace("http://", "http://reader:http-pa55word-x@");
+    project_with_secrets(&folder, &redis, &http);
+    let models = |key: &str| {
+        format!(
+            "model_configs: [{{alias: writer, model: small, provider: here}}]\nproviders:\n  - name: here\n    endpoint: '{repeating}'\n    \
+             api_key: {key}\n    extra_headers: {{x-team: header-s3cret-x}}\n"
+        )
+    };
+    fs::write(folder.join("models.yaml"), models("sk-model-k3y-x")).unwrap();
+    let options =
+        ["--log", log, "--anonymous", "admin", "--dataset-models", "models.yaml", "--dataset-allow-custom"];
     let server = Server::begin_with(&folder, &options);
     let mut answers = String::new();
     let mut answer = |line: &str, body: &str| {
@@ -160,34 +232,72 @@ fn no_secret_of_a_source_or_a_model_is_logged() {
         answers.push_str(&found);
         found
     };
-    let listed = answer("GET /v1/plans", "");
-    assert!(listed.starts_with("HTTP/1.1 200"), "{listed}");
-    let failed = answer("POST /v1/plans/items/run?trace=true", r#"{"user_id": 7, "candidates": [1]}"#);
-    assert!(failed.starts_with("HTTP/1.1 5"), "{failed}");
+    // How many of the plans fail.
+    let failing = |answer: &mut dyn FnMut(&str, &str) -> String| {
+        let fails = |plan: &&str| {
+            let request = r#"{"user_id": 7, "candidates": [1]}"#;
+            answer(&format!("POST /v1/plans/{plan}/run?trace=true"), request).starts_with("HTTP/1.1 5")
+        };
+        ["of_cache", "of_catalog"].iter().copied().filter(fails).count()
+    };
+    assert_eq!(failing(&mut answer), 2);
 
     let config =
         "columns:\n  - {name: poem, column_type: llm-text, model_alias: writer, prompt: 'A poem.'}\n";
-    let body = serde_json::json!({ "config": config, "rows": 2 }).to_string();
-    let accepted = answer("POST /v1/datasets", &body);
-    assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
-    let accepted: serde_json::Value =
-        serde_json::from_str(accepted.split_once("\r\n\r\n").unwrap().1).unwrap();
-    let [id, run] = ["id", "run"].map(|name| accepted[name].as_str().unwrap().to_owned());
-    let events = answer(&format!("GET /v1/runs/{run}/events"), "");
-    assert!(events.contains("event: end"), "{events}");
-    let errors = answer(&format!("GET /v1/datasets/{id}/errors"), "");
-    for line in ["/v1/config", "/v1/status", "/metrics", "/v1/runs", "/v1/plans/items", "/v1/datasets"] {
+    let own = serde_json::json!({ "config": config, "rows": 2 });
+    let brought = serde_json::json!({ "config": config, "rows": 2, "models": models("sk-submitted-k3y-x") });
+    for body in [own, brought] {
+        let accepted = answer("POST /v1/datasets", &body.to_string());
+        assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
+        let accepted: serde_json::Value =
+            serde_json::from_str(accepted.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let [id, run] = ["id", "run"].map(|name| accepted[name].as_str().unwrap().to_owned());
+        let events = answer(&format!("GET /v1/runs/{run}/events"), "");
+        assert!(events.contains("event: end"), "{events}");
+        let errors = answer(&format!("GET /v1/datasets/{id}/errors"), "");
+        assert!(
+            errors.contains("not allowed") && errors.contains("***"),
+            "the model server's message is told: {errors}"
+        );
+        for line in [format!("/v1/datasets/{id}"), format!("/v1/runs/{run}")] {
+            answer(&format!("GET {line}"), "");
+        }
+    }
+    // A wrong submission, and wrong addresses in a file that is loaded again.
+    let wrong = models("sk-submitted-k3y-x").replace("api_key", "api_kee");
+    let wrong = serde_json::json!({ "config": config, "rows": 2, "models": wrong });
+    let refused = answer("POST /v1/datasets", &wrong.to_string());
+    assert!(refused.starts_with("HTTP/1.1 4"), "{refused}");
+    for (redis, http) in [
+        ("redis://reader:wrong-pa55word-x@[::1/0", &*http),
+        ("rediss//reader:wrong-pa55word-x@127.0.0.1/0", &http),
+        (&*redis, "http://reader:wrong-pa55word-x@127.0.0.1:no/read"),
+        (&redis, "htp://reader:wrong-pa55word-x@127.0.0.1/read"),
+        ("redis://reader:wrong-pa55word-x@127.0.0.1:no/0", &http),
+    ] {
+        project_with_secrets(&folder, redis, http);
+        let reload = answer("POST /v1/plans/reload", "");
+        // Some are found out only by the first read.
+        let is_refused = reload.starts_with("HTTP/1.1 409");
+        assert!(is_refused || failing(&mut answer) > 0, "{redis} {http}: {reload}");
+    }
+    for line in [
+        "/v1/config",
+        "/v1/status",
+        "/metrics",
+        "/v1/runs",
+        "/v1/plans",
+        "/v1/plans/of_cache",
+        "/v1/datasets",
+    ] {
         answer(&format!("GET {line}"), "");
     }
-    for line in [format!("/v1/datasets/{id}"), format!("/v1/runs/{run}")] {
-        answer(&format!("GET {line}"), "");
-    }
+    signal(&server, Signal::HUP);
+    soon(|| {
+        fs::read_to_string(folder.join("stderr.txt")).unwrap().contains("were not loaded again").then_some(())
+    });
     assert_eq!(server.end(Signal::TERM), Some(0));
     let log = fs::read_to_string(folder.join("stderr.txt")).unwrap();
-    assert!(
-        errors.contains("not allowed") && errors.contains("***"),
-        "the model server's message is told: {errors}"
-    );
     for secret in SECRETS {
         assert!(!log.contains(secret), "{secret} is in the log:\n{log}");
         assert!(!answers.contains(secret), "{secret} is in an answer:\n{answers}");

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
@@ -70,8 +72,56 @@ fn answers_are_those_of_plan_run() {
     assert_eq!(server.end(Signal::TERM), Some(0));
 }
 
+/// The request ids, which no two answers share, are left out.
+fn without_ids(text: &str) -> serde_json::Value {
+    let mut answer: serde_json::Value = serde_json::from_str(text).unwrap_or_else(|_| panic!("{text}"));
+    for name in ["engine_request_id", "request_id"] {
+        assert!(answer.as_object_mut().unwrap().remove(name).is_some(), "{name}: {text}");
+    }
+    answer
+}
+
+/// The commands with which a service begins, as they are written in the manual.
+#[test]
+fn a_server_is_started_and_called_as_the_manual_says() {
+    let folder = empty("serve_manual");
+    let shell = |command: &str| {
+        let path = format!("{}:{}", binaries().display(), std::env::var("PATH").unwrap());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).current_dir(&folder).env("PATH", path).stdout(Stdio::piped());
+        shell
+    };
+    let project = patient_examples().join("anabranch.toml");
+    let serve = "exec anabranch serve --project FILE --data DIR --listen 127.0.0.1:0 --token-file TOKEN";
+    let mut child = shell(&serve.replace("FILE", project.to_str().unwrap())).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}")).to_owned();
+    let server = Server { child, url };
+    let token = std::fs::metadata(folder.join("TOKEN")).unwrap();
+    assert_eq!(token.permissions().mode() & 0o777, 0o600, "the token file was made");
+
+    let curl = "curl -sS -H \"Authorization: Bearer $(cat TOKEN)\" -H 'Content-Type: application/json' \
+                -d '{\"user_id\":7}' ADDRESS/v1/plans/feed/run";
+    let curl = curl.replace("ADDRESS", &server.url);
+    let answer = String::from_utf8(shell(&curl).output().unwrap().stdout).unwrap();
+    let run = ["plan", "run", "feed", "--project", project.to_str().unwrap(), "--request", "{\"user_id\":7}"];
+    let run = in_folder(&folder, &run, "");
+    assert_eq!(run.code, 0, "{}", run.shown());
+    assert_eq!(without_ids(&answer), without_ids(&run.stdout));
+    let wrong =
+        curl.replace("$(cat TOKEN)", "anb_wrong").replace("-sS", "-sS -o refused.json -w '%{http_code}'");
+    assert_eq!(shell(&wrong).output().unwrap().stdout, b"401");
+    assert_eq!(server.end(Signal::TERM), Some(0));
+}
+
+/// The folder of the binary.
+fn binaries() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap()
+}
+
 /// A project with one plan: the first products of the candidates.
-fn project(folder: &Path, more: &str) {
+pub(crate) fn project(folder: &Path, more: &str) {
     let endpoint = "[[endpoint]]\nendpoint_id = \"ep_0001\"\nname = \"catalog\"\nkind = \"redis\"\npolicy = {}\n\
                     resolver = { type = \"static\", host = \"127.0.0.1\", port = 6379 }\n";
     let keys = "key = [{ key_id = 1, name = \"id\", type = \"int\", nullable = false, allow_write = false },\n\
@@ -106,7 +156,7 @@ fn write_plan(folder: &Path, count: u32) {
     std::fs::write(folder.join("plans/first.plan.json"), plan).unwrap();
 }
 
-const FIRST: &str = r#"{"user_id": 7, "request_id": "r-1", "candidates": [1, 2]}"#;
+pub(crate) const FIRST: &str = r#"{"user_id": 7, "request_id": "r-1", "candidates": [1, 2]}"#;
 
 /// The log of a server once it has a text.
 fn logged(folder: &Path, text: &str) -> String {
@@ -114,7 +164,7 @@ fn logged(folder: &Path, text: &str) -> String {
     soon(|| Some(log()).filter(|log| log.contains(text)))
 }
 
-fn signal(server: &Server, signal: Signal) {
+pub(crate) fn signal(server: &Server, signal: Signal) {
     let id = i32::try_from(server.child.id()).unwrap();
     rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
 }
@@ -156,6 +206,46 @@ fn a_request_is_logged_with_its_id() {
     let line =
         log.lines().find(|line| line.contains("/v1/plans/first/run")).unwrap_or_else(|| panic!("{log}"));
     assert!(line.contains("\"id\":\"r-1\""), "{line}");
+}
+
+/// The log line of a request that is a part of a trace names the trace and the server's own span.
+#[test]
+fn log_lines_name_the_trace() {
+    let folder = empty("serve_trace");
+    project(&folder, "");
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    for (form, trace_field, span_field) in
+        [("json,debug", "\"trace\":\"", "\"span\":\""), ("text,debug", " trace=\"", " span=\"")]
+    {
+        let server = Server::begin_with(&folder, &["--data", "store", "--log", form, "--anonymous", "run"]);
+        let host = server.url.strip_prefix("http://").unwrap();
+        for header in [
+            format!("traceparent: 00-{trace}-00f067aa0ba902b7-01\r\nx-request-id: with\r\n"),
+            "x-request-id: without\r\n".to_owned(),
+        ] {
+            let mut stream = TcpStream::connect(host).unwrap();
+            let head = format!("GET /v1/plans HTTP/1.1\r\nhost: {host}\r\n{header}connection: close\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.read_to_string(&mut String::new()).unwrap();
+        }
+        assert_eq!(server.end(Signal::TERM), Some(0));
+        let log = std::fs::read_to_string(folder.join("stderr.txt")).unwrap();
+        let line = |id: &str| {
+            let is_it = |line: &&str| {
+                [format!("\"id\":\"{id}\""), format!(" id=\"{id}\"")].iter().any(|field| line.contains(field))
+            };
+            log.lines().find(is_it).unwrap_or_else(|| panic!("{id}: {log}"))
+        };
+        let after = |id: &str, field: &str| {
+            let (_, rest) = line(id).split_once(field).unwrap_or_else(|| panic!("{field}: {log}"));
+            rest.split(|letter: char| !letter.is_ascii_alphanumeric()).next().unwrap().to_owned()
+        };
+        assert_eq!(after("with", trace_field), trace, "{log}");
+        let span = after("with", span_field);
+        assert!(span.len() == 16 && span != "00f067aa0ba902b7", "{span}: {log}");
+        // A dash stands for none.
+        assert_eq!([trace_field, span_field].map(|field| after("without", field)), ["", ""], "{log}");
+    }
 }
 
 /// The head of a request for the plan `first`, with these further header lines.

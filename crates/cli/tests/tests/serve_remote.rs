@@ -341,9 +341,9 @@ fn help_of_dataset_submit() {
                                         [default: none]
 
             The server checks the configuration and keeps the job, which outlives this command and restarts of
-            the server; --wait waits for a server that is restarted, for a minute. Which models there are, and
-            which files a seed may come from, is up to the server: see
-            docs/serving-datasets.md. Without --server, the server of --data is asked.
+            the server. With --wait, the command waits up to a minute for a server that restarts. Which models
+            there are, and which files a seed may come from, is up to the server: see docs/serving-datasets.md.
+            Without --server, the server of --data is asked.
 
             stdout: the id of the dataset; with --json its id, run and page, and with --wait then its state at
             the end.

@@ -116,13 +116,18 @@ async fn refusal(answer: Response<Body>) -> Error {
     let text = collected(answer, ANSWER_MOST).await.unwrap_or_default();
     let said: Value = serde_json::from_slice(&text).unwrap_or_default();
     let (word, message) = (said["error"]["code"].as_str(), said["error"]["message"].as_str());
-    let code = match status {
-        StatusCode::UNAUTHORIZED => Code::Unauthenticated,
-        StatusCode::FORBIDDEN => Code::PermissionDenied,
-        _ => {
-            let by_word = CODES.into_iter().find(|code| Some(over_http(*code).1) == word);
-            by_word.unwrap_or(Code::Unknown)
+    let by_word = CODES.into_iter().find(|code| Some(over_http(*code).1) == word);
+    let code = match (status, by_word) {
+        (StatusCode::UNAUTHORIZED, _) => Code::Unauthenticated,
+        (StatusCode::FORBIDDEN, _) => Code::PermissionDenied,
+        (_, Some(code)) => code,
+        // A proxy in front of a server that does not answer.
+        (StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT, None)
+            if word.is_none() =>
+        {
+            Code::Unavailable
         }
+        _ => Code::Unknown,
     };
     let message = message.map_or_else(|| format!("the server answers {status}"), str::to_owned);
     Error::Call { code, message }
@@ -190,7 +195,24 @@ impl ServerEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::ServerEvent;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_proxy_in_front_of_a_server_that_is_away_says_that_it_may_be_back() {
+        let code = async |status: u16, body: &'static str| {
+            let answer = Response::builder().status(status).body(Body::new(Full::from(body))).unwrap();
+            let Error::Call { code, message } = refusal(answer).await else { panic!("it is refused") };
+            assert!(message.contains(&status.to_string()), "{message}");
+            code
+        };
+        for status in [502, 503, 504] {
+            assert_eq!(code(status, "<html>Bad Gateway</html>").await, Code::Unavailable, "{status}");
+        }
+        // This is the word of our own server: a plan's source has failed.
+        let own = r#"{"error": {"code": "internal", "message": "502"}}"#;
+        assert_eq!(code(502, own).await, Code::Unknown);
+        assert_eq!(code(500, "<html>oh</html>").await, Code::Unknown);
+    }
 
     #[test]
     fn events_are_read_from_their_lines() {

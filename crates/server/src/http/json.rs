@@ -7,7 +7,7 @@ use anabranch_recipe::{
     AddedRecipe, FunctionId, JsonBudget, Params, ParamsAsJson, ParamsFromJson, Recipe, Status,
 };
 use anabranch_text::size;
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserializer, Serialize};
 use serde_json::{Value as Json, json};
 use tonic::Code;
@@ -186,6 +186,14 @@ impl<'de> Visitor<'de> for InputSeed<'_> {
     fn visit_u64<E: serde::de::Error>(self, place: u64) -> Result<Input, E> {
         // An index that is too large is past the end of every list.
         Ok(Input::Place(usize::try_from(place).unwrap_or(usize::MAX)))
+    }
+
+    /// In JSON, `1.0` is the number `1`.
+    fn visit_f64<E: serde::de::Error>(self, place: f64) -> Result<Input, E> {
+        match place >= 0.0 && place.fract() == 0.0 {
+            true => Ok(Input::Place(place as usize)),
+            false => Err(E::invalid_type(Unexpected::Float(place), &self)),
+        }
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Input, E> {

@@ -204,7 +204,7 @@ fn wrong_query(rejection: &QueryRejection) -> Failure {
     Failure::new(Code::InvalidArgument, message)
 }
 
-async fn not_allowed(uri: Uri) -> Response {
+pub(crate) async fn not_allowed(uri: Uri) -> Response {
     let message = format!("{} has no such method", uri.path());
     refusal(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", &message)
 }

@@ -155,7 +155,8 @@ impl Loader {
 
     /// Loads everything again. If anything fails to load, nothing changes.
     fn reload_all(&mut self) -> Result<ChangedPlans, ChangeError> {
-        if is_changed(&self.seen_settings) {
+        // Files that were wrong at the last look are reported again.
+        if is_changed(&self.seen_settings) || self.table().problem.is_some() {
             return self.renew().map_err(ChangeError::Bad);
         }
         let table = self.table();

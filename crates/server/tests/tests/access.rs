@@ -13,12 +13,12 @@ use anabranch_server::{
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::guard::send;
-use crate::support::{Server, folder, soon};
+use crate::support::{Server, beside, folder, soon};
 
 /// A server with a token of each scope.
 pub(crate) struct GuardedServer {
@@ -144,7 +144,7 @@ async fn calls_of_grpc_need_their_scope() {
 }
 
 /// The scope that each call of gRPC needs.
-const SCOPES: [(&str, Scope, &[&str]); 9] = [
+const SCOPES: [(&str, Scope, &[&str]); 11] = [
     (
         "anabranch.recipe.v1.Recipes",
         Scope::Read,
@@ -179,7 +179,16 @@ const SCOPES: [(&str, Scope, &[&str]); 9] = [
         &["CascadeInvalidate", "Get", "Invalidate", "Pin", "PutLeaf", "PutRecipe", "Unpin", "Verify"],
     ),
     ("deriva.Deriva", Scope::Admin, &["GarbageCollect"]),
+    ("grpc.reflection.v1.ServerReflection", Scope::Read, &["ServerReflectionInfo"]),
+    ("grpc.reflection.v1alpha.ServerReflection", Scope::Read, &["ServerReflectionInfo"]),
 ];
+
+/// All calls of the .proto files, and those of reflection.
+fn all_calls() -> BTreeSet<String> {
+    let reflection = ["v1", "v1alpha"]
+        .map(|version| format!("grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"));
+    crate::generated::calls().into_iter().chain(reflection).collect()
+}
 
 #[tokio::test]
 async fn every_call_of_grpc_needs_its_scope() {
@@ -216,7 +225,49 @@ async fn every_call_of_grpc_needs_its_scope() {
             tried.insert(path);
         }
     }
-    assert_eq!(tried, crate::generated::calls());
+    assert_eq!(tried, all_calls());
+}
+
+/// With a token that may do everything, and for the calls that need none.
+#[tokio::test]
+async fn every_call_of_grpc_is_refused_to_pages_and_names_of_others() {
+    let GuardedServer { server, tokens: [local, ..] } =
+        guarded("grpc_sites", Settings::default(), Functions::builtin()).await;
+    let io = TokioIo::new(server.connect().await);
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    let _connection = beside(async move { drop(connection.await) });
+    let own = server.url.strip_prefix("http://").unwrap();
+    let mut call = async |path: &str, authority: &str, header: Option<(&str, &str)>| {
+        let mut request = hyper::Request::post(format!("http://{authority}/{path}"))
+            .header("content-type", "application/grpc")
+            .header("authorization", format!("Bearer {}", local.as_str()));
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(Bytes::from_static(b"\0\0\0\0\0"))).unwrap();
+        let answer = soon(sender.send_request(request)).await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        let text =
+            |name: &str| answer.headers().get(name).map_or("", |text| text.to_str().unwrap()).to_owned();
+        (text("grpc-status"), text("grpc-message"))
+    };
+    let health = ["Check", "Watch"].map(|call| format!("grpc.health.v1.Health/{call}"));
+    for path in all_calls().into_iter().chain(health) {
+        assert_ne!(call(&path, own, None).await.0, "7", "{path}");
+        for (authority, header) in [
+            ("evil.example", None),
+            (own, Some(("host", "rebind.evil.example"))),
+            (own, Some(("origin", "http://evil.example"))),
+            (own, Some(("origin", "null"))),
+            (own, Some(("sec-fetch-site", "cross-site"))),
+            (own, Some(("sec-fetch-site", "same-site"))),
+        ] {
+            let (code, message) = call(&path, authority, header).await;
+            assert_eq!(code, "7", "{path} {authority} {header:?}: {message}");
+            assert!(message.contains("--allow-host"), "{path} {authority} {header:?}: {message}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -179,6 +179,71 @@ async fn half_a_head_does_not_hold_a_shutdown() {
     assert!(clock.now() - began < 500 * SECOND, "the shutdown took the whole grace period");
 }
 
+#[tokio::test]
+async fn a_value_is_waited_for_no_longer_than_the_header_says() {
+    let gate = Gate::default();
+    let server = Server::on_test_time(gate.functions(), Settings::default()).await;
+    let _open = OpenOnDrop(gate.clone());
+    let leaf = server.executor.put("a").await.unwrap().address;
+    let draft = anabranch_recipe::Draft {
+        function: "gate/1.0.0".parse().unwrap(),
+        inputs: vec![anabranch_recipe::DraftInput::Address(leaf)],
+        params: Default::default(),
+    };
+    let added = server.client().await.add_all(&[draft], anabranch_recipe::UnknownFunction::Refuse).await;
+    let line = format!("GET /v1/recipes/{}/value", added.unwrap()[0].address);
+    let asked = send(&server, &line, &["request-timeout: 2s"], b"");
+    let (status, body) = server.clock.steps(Duration::from_millis(50), asked).await;
+    assert_eq!(status, 504, "{body}");
+    assert!(body.contains("deadline_exceeded"), "{body}");
+    let (status, body) = send(&server, &line, &["request-timeout: soon"], b"").await;
+    assert!(status == 400 && body.contains("Request-Timeout"), "{status} {body}");
+    gate.open();
+    assert_eq!(send(&server, &line, &["request-timeout: 1h"], b"").await, (200, "a".to_owned()));
+}
+
+/// A load balancer that has connected asks about a server that was told to stop, while another request holds it.
+#[tokio::test]
+async fn a_server_that_shuts_down_is_not_ready() {
+    let gate = Gate::default();
+    let mut server = Server::on_test_time(gate.functions(), Settings::default()).await;
+    let _open = OpenOnDrop(gate.clone());
+    let client = server.client().await;
+    let leaf = client.put("a").await.unwrap().address;
+    let draft = anabranch_recipe::Draft {
+        function: "gate/1.0.0".parse().unwrap(),
+        inputs: vec![anabranch_recipe::DraftInput::Address(leaf)],
+        params: Default::default(),
+    };
+    let added = client.add_all(&[draft], anabranch_recipe::UnknownFunction::Refuse).await.unwrap();
+    let address = added[0].address;
+    let holder = beside(async move { client.get(address, 0..u64::MAX, None).await.map(|_| ()) });
+    until(|| server.executor.status().computing == 1).await;
+
+    let ready = &b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n"[..];
+    let mut kept = server.connect().await;
+    let mut begun = server.connect().await;
+    for stream in [&mut kept, &mut begun] {
+        is_healthy(stream).await;
+    }
+    begun.write_all(&ready[..20]).await.unwrap();
+    let new = server.connect().await;
+    until(|| server.service.load().connections == 4).await;
+    server.stop();
+    soon(refused(&server)).await;
+    for (mut stream, rest) in [(kept, ready), (begun, &ready[20..]), (new, ready)] {
+        stream.write_all(rest).await.unwrap();
+        let mut answer = Vec::new();
+        soon(stream.read_to_end(&mut answer)).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
+    gate.open();
+    holder.done().await.unwrap();
+    assert_eq!(server.served().await.cut, 0);
+}
+
 /// A body that is still on its way when the server is told to stop belongs to an accepted request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_arrives_during_a_shutdown_is_answered() {

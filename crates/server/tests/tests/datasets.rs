@@ -42,7 +42,7 @@ pub(crate) fn with_datasets(
     service.with_runs(runs).with_datasets(datasets)
 }
 
-const TOPICS: &str = "
+pub(crate) const TOPICS: &str = "
 columns:
   - {name: topic, column_type: sampler, sampler_type: category, params: {values: [tea, coffee]}}
   - {name: poem, column_type: llm-text, model_alias: writer, prompt: 'A poem about {{ topic }}.'}
@@ -208,14 +208,18 @@ columns:
   - {name: poem, column_type: llm-text, model_alias: writer, prompt: 'A poem about {{ id }}.'}
 ";
 
-/// A job whose server shuts down is continued, and no call is paid for twice.
+/// A job whose server shuts down is continued as a part of its trace, and no call is paid for twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_continued_after_a_restart() {
     let data = TempFolder::new();
     // Replies behind the twentieth wait until the build is told to stop.
     let gate = Arc::new((Mutex::new((0, false)), Condvar::new()));
     let waits = Arc::clone(&gate);
-    let reply = move |_: &anabranch_testkit::ModelCall| {
+    let traces = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&traces);
+    let reply = move |call: &anabranch_testkit::ModelCall| {
+        let parent = call.headers.iter().find(|(name, _)| name == "traceparent");
+        heard.lock().unwrap().push(parent.map(|(_, value)| value.clone()));
         let mut state = waits.0.lock().unwrap();
         state.0 += 1;
         if state.0 > 20 {
@@ -228,7 +232,8 @@ async fn a_job_is_continued_after_a_restart() {
     let body = json!({ "config": NUMBERED, "rows": 300, "name": "poems" });
     let id = {
         let mut http = start(data.path(), |settings| settings.models = Some(models.clone())).await;
-        let submitted = submit(&http, &body).await;
+        let headers = [JSON, ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")];
+        let submitted = http.send(Method::POST, "/v1/datasets", &headers, body.to_string()).await;
         let (id, run) = (accepted(&submitted), submitted.json()["run"].as_str().unwrap().to_owned());
         let mut events = http.open(&format!("/v1/runs/{run}/events"), &[]).await.into_body();
         until(|| model.calls() > 20).await;
@@ -250,6 +255,11 @@ async fn a_job_is_continued_after_a_restart() {
     let done = ended(&http, &id).await;
     assert_eq!([&done["state"], &done["rows_done"]], [&json!("complete"), &json!(300)]);
     assert_eq!((model.paid(), model.repeated()), (300, 0), "each row is paid for once");
+    let traces = traces.lock().unwrap();
+    let is_part = |parent: &Option<String>| {
+        parent.as_ref().is_some_and(|parent| parent.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-"))
+    };
+    assert!(traces.len() >= 300 && traces.iter().all(is_part), "{traces:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

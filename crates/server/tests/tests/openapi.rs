@@ -8,7 +8,7 @@ use crate::plans::Shop;
 use crate::support::{Server, TempFolder};
 
 /// Whether a value has the shape of a schema: the part of JSON Schema that the document uses.
-fn check(schema: &Value, value: &Value, all: &Value) -> Result<(), String> {
+pub(crate) fn check(schema: &Value, value: &Value, all: &Value) -> Result<(), String> {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.rsplit('/').next().unwrap();
         return check(&all[name], value, all).map_err(|problem| format!("{name}: {problem}"));
@@ -20,7 +20,7 @@ fn check(schema: &Value, value: &Value, all: &Value) -> Result<(), String> {
     let kind = match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_i64() || number.is_u64() => "integer",
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => "integer",
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
@@ -36,10 +36,18 @@ fn check(schema: &Value, value: &Value, all: &Value) -> Result<(), String> {
     if !fits {
         return Err(format!("{value} is not {}", schema["type"]));
     }
-    if let (Some(most), Some(text)) = (schema["maxLength"].as_u64(), value.as_str())
-        && text.chars().count() as u64 > most
-    {
-        return Err(format!("{text} is too long"));
+    let number = match value {
+        Value::String(text) => Some((text.chars().count() as f64, ["minLength", "maxLength"])),
+        value => value.as_f64().map(|number| (number, ["minimum", "maximum"])),
+    };
+    if let Some((number, bounds)) = number {
+        let [least, most] = bounds.map(|bound| schema[bound].as_f64());
+        if least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most) {
+            return Err(format!("{value} is not in the bounds"));
+        }
+    }
+    if schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
+        return Err(format!("{value} is none of {}", schema["enum"]));
     }
     for item in value.as_array().into_iter().flatten() {
         check(&schema["items"], item, all)?;
@@ -116,6 +124,21 @@ async fn bodies_are_accepted_as_the_document_says() {
         ("POST /v1/plans/rank/run", "PlanRequest", json!({"user_id": 7, "candidates": {"id": null}})),
         ("POST /v1/recipes", "Recipe", recipe(Value::Null)),
         ("POST /v1/recipes", "Recipe", recipe(json!([1, [null]]))),
+        (
+            "POST /v1/recipes",
+            "Recipes",
+            json!([recipe(json!(1)), { "function": "identity/1.0.0", "inputs": [0.0] }]),
+        ),
+        (
+            "POST /v1/recipes",
+            "Recipes",
+            json!([recipe(json!(1)), { "function": "identity/1.0.0", "inputs": [0.5] }]),
+        ),
+        (
+            "POST /v1/recipes",
+            "Recipes",
+            json!([recipe(json!(1)), { "function": "identity/1.0.0", "inputs": [-1] }]),
+        ),
     ] {
         let schemas = &document["components"]["schemas"];
         let fits = check(&schemas[schema], &body, schemas);

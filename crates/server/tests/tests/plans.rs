@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anabranch_plan::{Engine, Project, Request, Setup};
 use anabranch_recipe::Executor;
 use anabranch_server::{PlanSettings, Plans, Service, Settings};
+use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
 use hyper::Method;
@@ -315,6 +316,77 @@ async fn all_forms_have_the_same_rows() {
     let none =
         shop.http.send(Method::POST, path, &[JSON, ("accept", "text/csv")], request().to_string()).await;
     assert_eq!((none.status, none.error().0.as_str()), (406, "not_acceptable"));
+}
+
+/// A plan with two outputs: rows say which one they belong to, and keep the types of their columns.
+#[tokio::test]
+async fn all_forms_have_the_rows_of_several_outputs() {
+    let shop = Shop::start().await;
+    let two = plan("two", "product", "").replace(r#"["sorted"]"#, r#"["first", "sorted"]"#);
+    let first = r#","params":{"by":"price"}},{"node_id":"first","op":"core::take","inputs":["items"],"params":{"count":2}}]}"#;
+    let two = two.replace(r#", "params": {"by": "price"}}]}"#, first);
+    shop.write("two.plan.json", &two);
+    shop.plans.reload().await.unwrap();
+    let path = "/v1/plans/two/run";
+    let ask = async |accept: &str| {
+        let headers = [JSON, ("accept", accept)];
+        let answer = shop.http.send(Method::POST, path, &headers, request().to_string()).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, accept), "{:?}", answer.body);
+        answer.body
+    };
+    let by_output = shop.http.post(&format!("{path}?by_output=true"), request().to_string()).await.json();
+    let mut expected = Vec::new();
+    for output in ["first", "sorted"] {
+        for row in by_output["outputs"][output].as_array().unwrap() {
+            expected.push(json!({ "output": output, "id": row["id"], "fields": row["fields"] }));
+        }
+    }
+    assert_eq!(expected.len(), 6);
+    let fields = json!({ "price": 25.0, "title": "kettle", "stock": 3, "new": true });
+    assert_eq!(expected[0], json!({ "output": "first", "id": 101, "fields": fields }));
+
+    let lines = ask("application/x-ndjson").await;
+    let mut lines: Vec<Value> =
+        str::from_utf8(&lines).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.pop().unwrap()["ledger"], json!([]));
+    assert_eq!(lines, expected);
+
+    let arrow = ask("application/vnd.apache.arrow.stream").await;
+    let reader = arrow_ipc::reader::StreamReader::try_new(&arrow[..], None).unwrap();
+    let schema = reader.schema();
+    let types: Vec<(String, String)> =
+        schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect();
+    let kinds = [
+        ("id", "Int64"),
+        ("output", "Utf8"),
+        ("price", "Float64"),
+        ("title", "Utf8"),
+        ("stock", "Int64"),
+        ("new", "Boolean"),
+    ];
+    assert_eq!(types, kinds.map(|(name, kind)| (name.to_owned(), kind.to_owned())));
+    let mut found = Vec::new();
+    for batch in reader.map(Result::unwrap) {
+        let column = |name: &str| batch.column_by_name(name).unwrap();
+        let [outputs, titles] = ["output", "title"].map(|name| column(name).as_string::<i32>());
+        let [ids, stocks] = ["id", "stock"].map(|name| column(name).as_primitive::<Int64Type>());
+        let (prices, new) = (column("price").as_primitive::<Float64Type>(), column("new").as_boolean());
+        for row in 0..batch.num_rows() {
+            let mut fields = serde_json::Map::new();
+            let mut add = |name: &str, value: Value| {
+                // Null is a field that is not there.
+                if column(name).is_valid(row) {
+                    fields.insert(name.to_owned(), value);
+                }
+            };
+            add("price", json!(prices.value(row)));
+            add("title", json!(titles.value(row)));
+            add("stock", json!(stocks.value(row)));
+            add("new", json!(new.value(row)));
+            found.push(json!({ "output": outputs.value(row), "id": ids.value(row), "fields": fields }));
+        }
+    }
+    assert_eq!(found, expected);
 }
 
 #[tokio::test]

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch_content::Store;
+use anabranch_engine::options::Class;
+use anabranch_engine::seams::Seams;
+use anabranch_engine::{Config, Engine};
+use anabranch_recipe::Executor;
 use anabranch_server::CanarySettings;
 use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::http::JSON;
-use crate::plans::{Shop, plan};
-use crate::support::{beside, until};
+use crate::plans::{PROJECT, Shop, plan};
+use crate::support::{TestClock, beside, functions, soon, until};
 
 fn request(user: u64) -> Value {
     json!({"user_id": user, "candidates": [101, 102, 103]})
@@ -84,8 +89,10 @@ async fn a_changed_registry_is_taken_over_as_a_whole_or_not_at_all() {
     let keys = shop.folder.path().join("registry/keys.toml");
     let text = std::fs::read_to_string(&keys).unwrap();
     std::fs::write(&keys, text.replace("\"stock\"", "\"stocks\"")).unwrap();
-    let refused = change(&shop, "/v1/plans/reload").await;
-    assert_eq!(refused.status, 409);
+    // Also if it is asked for again, and nothing was mended meanwhile.
+    for _ in 0..2 {
+        assert_eq!(change(&shop, "/v1/plans/reload").await.status, 409);
+    }
     let listed = shop.http.get("/v1/plans", &[]).await.json();
     assert!(listed["problem"].as_str().unwrap().contains("stock"), "{}", listed["problem"]);
     assert_eq!(shop.run("rank", &request(1)).await.status, 200);
@@ -229,6 +236,62 @@ async fn a_canary_is_judged_when_its_trial_is_over() {
     let page = shop.describe("rank").await;
     assert_ne!(page["version"], before);
     assert_eq!(page["problem"], Value::Null);
+}
+
+/// An executor on the test's clock.
+fn timed_executor(clock: &Arc<TestClock>) -> Executor {
+    let threads = Engine::new(&Config::default()).unwrap();
+    let [latency, batch] = [Class::Latency, Class::Batch].map(|class| Arc::clone(threads.pool(class)));
+    let (tasks, blocking) = (Arc::clone(threads.tasks()), Arc::clone(&batch));
+    let seams = Seams { clock: Arc::clone(clock) as _, tasks, latency, batch, blocking };
+    let engine = Engine::with_seams(seams, &Config::default());
+    let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
+    Executor::new(store, functions(), engine, anabranch_recipe::Config::default())
+}
+
+/// The reads of the new version take 200 ms of the test's clock, those of the old one no time.
+#[tokio::test]
+async fn a_canary_that_is_slower_is_rolled_back() {
+    let clock = Arc::new(TestClock::default());
+    let executor = timed_executor(&clock);
+    let late = PROJECT.replace("faults = [", "faults = [{ prefix = \"late:\", delay_ms = 200 }, ");
+    let folder = Shop::files(&late);
+    let mut settings = Shop::settings(&folder);
+    // Longer than all steps of the clock together.
+    let trial = Duration::from_secs(10 * 365 * 24 * 3600);
+    settings.canary = Some(CanarySettings { share: 0.5, trial });
+    settings.watch_every = Some(Duration::from_millis(5));
+    let shop = Shop::serving(folder, settings, executor, |service| service).await;
+    let before = shop.describe("rank").await["version"].clone();
+    shop.write("rank.plan.json", &plan("rank", "late", ""));
+    until(|| has_canary(&shop)).await;
+    let run = async |user: u64| {
+        let answer = shop.run("rank", &request(user)).await;
+        assert_eq!(answer.status, 200, "{:?}", answer.body);
+        before != answer.header("x-plan-version")
+    };
+    // A first trial says which users get the new version.
+    let mut chosen = Vec::new();
+    for user in 1..=300 {
+        chosen.push((user, clock.steps(Duration::from_millis(50), run(user)).await));
+    }
+    assert_eq!(change(&shop, "/v1/plans/rank/rollback").await.status, 200);
+    assert_eq!(change(&shop, "/v1/plans/rank/reload").await.status, 200);
+    for (user, is_chosen) in chosen {
+        // Time passes only in requests for the new version.
+        let got_it = match is_chosen {
+            true => clock.steps(Duration::from_millis(50), run(user)).await,
+            false => soon(run(user)).await,
+        };
+        assert_eq!(got_it, is_chosen, "{user}");
+    }
+    assert!(has_canary(&shop), "the trial goes on");
+    clock.advance(trial);
+    until(|| !has_canary(&shop)).await;
+    let page = shop.describe("rank").await;
+    assert_eq!(page["version"], before);
+    let problem = page["problem"].as_str().unwrap();
+    assert!(problem.contains("its 99th percentile is "), "{problem}");
 }
 
 fn has_canary(shop: &Shop) -> bool {

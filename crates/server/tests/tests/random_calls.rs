@@ -11,8 +11,9 @@ use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Request, Status};
 
-use crate::random_requests::{fixture, seed, text};
-use crate::support::{TempFolder, soon};
+use crate::random_requests::{Fixture, seed};
+use crate::random_values::text;
+use crate::support::soon;
 
 /// Calls per method.
 const CALLS: usize = 24;
@@ -120,9 +121,9 @@ async fn call(grpc: &mut Grpc<tonic::transport::Channel>, path: &str, sent: Vec<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_answers_any_message() {
-    let data = TempFolder::new();
-    let (shop, known) = fixture(&data).await;
-    let mut grpc = Grpc::new(shop.http.server.channel().await);
+    let fixture = Fixture::start().await;
+    let known = fixture.names();
+    let mut grpc = Grpc::new(fixture.shop.http.server.channel().await);
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
     let seed = seed();
     let mut rng = Rng::new(seed);

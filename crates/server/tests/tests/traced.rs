@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use anabranch_server::proto::plans::plans_client::PlansClient;
+use anabranch_server::proto::plans::{Rows, RunRequest, run_many_response, run_request};
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -13,6 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::http::JSON;
 use crate::plans::Shop;
+use crate::support::soon;
 
 /// The headers and the keys of each trip.
 type Trips = Arc<Mutex<Vec<(HeaderMap, Value)>>>;
@@ -95,4 +98,39 @@ async fn http_sources_are_told_the_trace() {
     assert_ne!(told, again, "each request is a part of its own");
     assert_eq!(run(&[]).await, ["", ""]);
     assert_eq!(run(&[("traceparent", "00-1-2-3"), ("tracestate", "a=1")]).await, ["", ""]);
+
+    let mut client = PlansClient::new(shop.http.server.channel().await);
+    let request = || RunRequest {
+        plan: "twice".to_owned(),
+        user: Some(run_request::User::UserId(7)),
+        candidates: Some(Rows { ids: vec![1, 2, 3], columns: Vec::new() }),
+        ..RunRequest::default()
+    };
+    let mut told = Vec::new();
+    let mut hear = || {
+        let trips = catalog.take();
+        assert!(!trips.is_empty());
+        for (headers, _) in trips {
+            assert_eq!(headers["tracestate"], "a=1", "{headers:?}");
+            told.push(headers["traceparent"].to_str().unwrap().to_owned());
+        }
+    };
+    let mut once = tonic::Request::new(request());
+    let mut many = tonic::Request::new(futures_util::stream::iter([request(), request()]));
+    for metadata in [once.metadata_mut(), many.metadata_mut()] {
+        metadata.insert("traceparent", header.parse().unwrap());
+        metadata.insert("tracestate", "a=1".parse().unwrap());
+    }
+    client.run(once).await.unwrap();
+    hear();
+    let mut answers = client.run_many(many).await.unwrap().into_inner();
+    for _ in 0..2 {
+        assert!(matches!(
+            soon(answers.message()).await.unwrap().unwrap().result,
+            Some(run_many_response::Result::Response(_))
+        ));
+    }
+    hear();
+    let is_part = |told: &String| told.starts_with(&format!("00-{trace}-")) && !told.contains(parent);
+    assert!(told.iter().all(is_part), "{told:?}");
 }

@@ -1,13 +1,21 @@
 //! A page of the documentation whose blocks are run: files are written, commands are run by `sh` in a folder of the page's own.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::binary::{root, scratch};
 
 /// The ports that pages show. Servers listen on free ones instead.
 const PORTS: [&str; 2] = [":7421", ":50051"];
+
+/// No command takes as long, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) struct Page {
     name: String,
@@ -101,8 +109,10 @@ impl Page {
             let shown: Vec<&str> =
                 block[at + 1..].iter().take_while(|line| !line.starts_with("$ ")).copied().collect();
             at += 1 + shown.len();
-            let said = self.run(command).text;
-            let said: Vec<&str> = said.lines().map(str::trim_end).collect();
+            let said = self.run(command);
+            let is_to_fail = shown.first().is_some_and(|line| line.starts_with("error:"));
+            assert!(said.is_fine || is_to_fail, "{}: {command}\n{}", self.name, said.text);
+            let said: Vec<&str> = said.text.lines().map(str::trim_end).collect();
             let kept = if fits(&shown, &said) { &shown } else { &said };
             written.push_str(&format!("$ {command}\n"));
             kept.iter().for_each(|line| written.push_str(&format!("{line}\n")));
@@ -137,7 +147,7 @@ impl Page {
         let is_variable = command.contains('=')
             && !command.contains(" anabranch ")
             && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-        let output = self.shell(&format!("{{ {}\n}} 2>&1", self.here(command))).output().unwrap();
+        let output = output(self.shell(&format!("{{ {}\n}} 2>&1", self.here(command))));
         if is_variable {
             self.variables.push_str(&format!("{}\n", self.here(command)));
         }
@@ -158,8 +168,12 @@ impl Page {
         let mut server = self.shell(&format!("exec {free}"));
         server.env("ANABRANCH_LISTEN", "127.0.0.1:0").stdout(Stdio::piped()).stderr(log);
         let mut child = server.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let line = in_time(child.id(), move || {
+            let mut line = String::new();
+            stdout.read_line(&mut line).unwrap();
+            line
+        });
         self.running.push(child);
         let log = || std::fs::read_to_string(self.folder.join("server.log")).unwrap();
         let port = line.trim().rsplit_once(':').unwrap_or_else(|| panic!("{command}: {}", log())).1;
@@ -188,7 +202,25 @@ impl Page {
     }
 }
 
-/// `sh` with a script, in a folder, with the binary on the path.
+/// What comes of waiting for a process, whose group is killed if that takes too long.
+fn in_time<T: Send>(id: u32, wait: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|threads| {
+        let (sender, receiver) = mpsc::channel();
+        threads.spawn(move || drop(sender.send(wait())));
+        receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+            let _ = kill_process_group(Pid::from_raw(i32::try_from(id).unwrap()).unwrap(), Signal::KILL);
+            panic!("it takes too long");
+        })
+    })
+}
+
+/// What a command prints on stdout until it ends.
+fn output(mut command: Command) -> Output {
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    in_time(child.id(), move || child.wait_with_output().unwrap())
+}
+
+/// `sh` with a script, in a folder, with the binary on the path. It leads a process group.
 fn shell(folder: &Path, script: &str) -> Command {
     let binary = Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
@@ -199,13 +231,14 @@ fn shell(folder: &Path, script: &str) -> Command {
         .env("PATH", format!("{}:{path}", binary.display()))
         .env("NO_COLOR", "1")
         .env_remove("COLUMNS")
-        .stdin(Stdio::null());
+        .stdin(Stdio::null())
+        .process_group(0);
     command
 }
 
 /// The output of a command on stdout and stderr.
 pub(crate) fn said(folder: &Path, command: &str) -> String {
-    let output = shell(folder, &format!("{{ {command}\n}} 2>&1")).output().unwrap();
+    let output = output(shell(folder, &format!("{{ {command}\n}} 2>&1")));
     String::from_utf8(output.stdout).unwrap()
 }
 
