@@ -144,7 +144,7 @@ where
 /// The service with its runs, dataset jobs and plans.
 fn with_parts(service: Service, config: &ServeConfig, plans: Option<Plans>) -> Result<Service, Failure> {
     let engine = service.executor().engine().clone();
-    let runs = open_runs(&config.data, &engine)?;
+    let runs = open_runs(&config.data)?;
     let jobs = config.datasets.open(&engine, &runs)?;
     let service = service.with_runs(runs).with_datasets(jobs);
     Ok(match plans {

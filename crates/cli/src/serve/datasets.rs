@@ -87,10 +87,9 @@ impl DatasetArgs {
 }
 
 /// The registry of runs in the folder of a store.
-pub(super) fn open_runs(data: &Path, engine: &Engine) -> Result<Runs, Failure> {
+pub(super) fn open_runs(data: &Path) -> Result<Runs, Failure> {
     let folder = data.join("runs");
-    let pool = Arc::clone(engine.pool(Class::Batch));
-    Runs::open(&folder, RunSettings::default(), pool)
+    Runs::open(&folder, RunSettings::default())
         .map_err(|error| Failure::of(format!("the runs in {} cannot be read: {error}", folder.display())))
 }
 

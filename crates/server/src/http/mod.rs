@@ -28,6 +28,7 @@ use tonic::Code;
 
 use crate::connections::Call;
 use crate::failure::{Failure, refusal};
+use crate::incoming::LATE;
 use crate::service::Shared;
 
 pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
@@ -153,18 +154,20 @@ async fn parsed<T: Send + 'static>(
     }
     let memory_most = memory_most.min(text.len().saturating_mul(GROWTH_MOST));
     charge(shared, memory_most).await?;
-    shared.blocking.run(move || parse(&text, memory_most)).await?
+    shared.bodies.run(move || parse(&text, memory_most)).await?
 }
 
-/// Takes memory of the budget for parsed values, until the call is answered.
-async fn charge(shared: &Shared, memory: usize) -> Result<(), Failure> {
+/// Takes memory of the budget for parsed values, until the call is answered. Returns the bytes that were taken.
+async fn charge(shared: &Shared, memory: usize) -> Result<usize, Failure> {
     // A program that calls the router itself bounds its own calls.
-    let Some(call) = Call::current() else { return Ok(()) };
+    let Some(call) = Call::current() else { return Ok(0) };
     match shared.budget.clone().take(call.taker(), memory).await {
         Some(share) => {
+            let taken = share.bytes();
             call.hold(share);
-            Ok(())
+            Ok(taken)
         }
+        None if call.is_late() => Err(Failure::new(Code::DeadlineExceeded, LATE)),
         None => {
             Err(Failure::new(Code::Unavailable, "other requests take all memory for bodies; try again later"))
         }

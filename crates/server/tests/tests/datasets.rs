@@ -33,8 +33,7 @@ pub(crate) fn with_datasets(
     change: impl FnOnce(&mut DatasetSettings),
 ) -> Service {
     let engine = executor.engine();
-    let runs = Runs::open(&data.join("runs"), RunSettings::default(), Arc::clone(engine.pool(Class::Batch)))
-        .unwrap();
+    let runs = Runs::open(&data.join("runs"), RunSettings::default()).unwrap();
     let mut settings = DatasetSettings::new(data.join("datasets"));
     change(&mut settings);
     let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock())).unwrap();

@@ -7,7 +7,6 @@ use std::time::Duration;
 use anabranch_engine::event::{
     Event, EventKind, FailureReason, ListenerItem, Placement, RunEnding, RunId as EngineRun,
 };
-use anabranch_engine::options::Class;
 use anabranch_engine::timeline::Timeline;
 use anabranch_engine::{Config, Dag, Edge, Engine, NodeId};
 use anabranch_recipe::{Draft, DraftInput, Executor, FunctionId, Params, UnknownFunction};
@@ -71,8 +70,7 @@ fn detail() -> RunDetail {
 
 async fn on_disk(folder: &Path, settings: RunSettings) -> Http {
     let executor = Executor::in_memory(functions()).unwrap();
-    let pool = Arc::clone(executor.engine().pool(Class::Batch));
-    let runs = Runs::open(folder, settings, pool).unwrap();
+    let runs = Runs::open(folder, settings).unwrap();
     let service = Service::new(executor.clone(), Settings::default()).with_runs(runs);
     Http::on(Server::of(executor, service, Arc::default()).await)
 }
@@ -445,9 +443,8 @@ async fn a_client_has_half_of_the_readers() {
     let folder = TempFolder::new();
     let (access, [local, read, run, _]) = tokens("readers");
     let server = Server::set_up(functions(), Settings::default(), |service| {
-        let pool = Arc::clone(service.executor().engine().pool(Class::Batch));
         let settings = RunSettings { readers_most: 4, ..RunSettings::default() };
-        service.with_access(access).with_runs(Runs::open(folder.path(), settings, pool).unwrap())
+        service.with_access(access).with_runs(Runs::open(folder.path(), settings).unwrap())
     })
     .await;
     let http = Http::on(server);
