@@ -237,8 +237,8 @@ impl Packed {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::mpsc::{Receiver, Sender, channel};
     use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
 
     use anabranch_recipe::{Executor, Functions};
@@ -405,7 +405,9 @@ mod tests {
                 columns: vec![
                     column(plans::column::Values::Ints(plans::Ints { values: (0..100_000).collect() })),
                     column(plans::column::Values::Floats(plans::Floats { values: vec![0.5; 100_000] })),
-                    column(plans::column::Values::Texts(plans::Texts { values: vec![String::new(); 100_000] })),
+                    column(plans::column::Values::Texts(plans::Texts {
+                        values: vec![String::new(); 100_000],
+                    })),
                 ],
             }),
             ..plans::RunRequest::default()

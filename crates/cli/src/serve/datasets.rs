@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_engine::Engine;
-use anabranch_engine::options::Class;
 use anabranch_model::{HttpClient, HttpSettings, ProxySettings};
 use anabranch_server::runs::{RunSettings, Runs};
 use anabranch_server::{DatasetSettings, Datasets};

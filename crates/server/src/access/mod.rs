@@ -193,3 +193,19 @@ fn bearer(headers: &HeaderMap) -> Result<Option<Token>, Denial> {
 fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client with a network of addresses has one share of everything.
+    #[test]
+    fn clients_of_ipv6_are_named_by_their_network() {
+        let name = |ip: &str| Peer::Network(ip.parse().unwrap()).name().to_string();
+        assert_eq!(name("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");
+        assert_eq!(name("2001:db8:1:2:ffff::1"), name("2001:db8:1:2::7"));
+        assert_ne!(name("2001:db8:1:3::1"), name("2001:db8:1:2::1"));
+        assert_eq!((&*name("::1"), &*name("127.0.0.1")), ("::1", "127.0.0.1"));
+        assert_eq!(name("::ffff:192.0.2.7"), "192.0.2.7", "an address of IPv4");
+    }
+}

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anabranch_model::HttpSettings;
 use anabranch_recipe::{Executor, Functions};
@@ -35,7 +36,10 @@ impl OpenJobs {
         let engine = executor.engine();
         let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock())).unwrap();
         let runs = Runs::in_memory();
-        OpenJobs { datasets: Datasets::open(settings, engine, client, &runs).unwrap(), folder: Folder(folder) }
+        OpenJobs {
+            datasets: Datasets::open(settings, engine, client, &runs).unwrap(),
+            folder: Folder(folder),
+        }
     }
 
     /// The folders of accepted jobs.

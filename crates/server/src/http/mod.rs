@@ -236,6 +236,32 @@ mod tests {
     use crate::connections::Activity;
     use crate::{Service, Settings};
 
+    /// A request that waits for memory is answered when its time has passed.
+    #[tokio::test]
+    async fn nobody_waits_for_memory_longer_than_the_request_has_time() {
+        let settings =
+            Settings { unfinished_wait: std::time::Duration::from_secs(3600), ..Settings::default() };
+        let service = Service::new(Executor::in_memory(Functions::builtin()).unwrap(), settings);
+        let shared = &service.shared;
+        let activity =
+            Arc::new(Activity::new(Arc::clone(&shared.clock), Arc::clone(&shared.traffic), Peer::Socket));
+        let [holder, call] = [activity.begin(), activity.begin()];
+        assert!(holder.try_charge(shared.settings.unfinished_most));
+        call.set_deadline(shared.clock.now());
+        let charged = call.scope({
+            let shared = Arc::clone(shared);
+            async move { charge(&shared, 1).await }
+        });
+        assert_eq!(charged.await.unwrap_err().code, Code::DeadlineExceeded);
+        let bounded = activity.begin();
+        bounded.set_wait_most(std::time::Duration::ZERO);
+        let charged = bounded.scope({
+            let shared = Arc::clone(shared);
+            async move { charge(&shared, 1).await }
+        });
+        assert_eq!(charged.await.unwrap_err().code, Code::Unavailable);
+    }
+
     #[tokio::test]
     async fn the_memory_of_parsed_values_is_held_until_the_answer() {
         let service = Service::new(Executor::in_memory(Functions::builtin()).unwrap(), Settings::default());

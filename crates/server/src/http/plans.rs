@@ -264,8 +264,34 @@ async fn change(shared: &Shared, kind: ChangeKind) -> Result<Response, Failure> 
 
 #[cfg(test)]
 mod tests {
+    use anabranch_recipe::{Executor, Functions};
+
     use super::*;
+    use crate::access::Peer;
     use crate::allocated::peak_of;
+    use crate::connections::Activity;
+    use crate::{Service, Settings};
+
+    /// The memory of the worst case is given back before the run begins.
+    #[tokio::test]
+    async fn a_parsed_request_holds_what_it_takes() {
+        let service = Service::new(Executor::in_memory(Functions::builtin()).unwrap(), Settings::default());
+        let shared = &service.shared;
+        let activity =
+            Arc::new(Activity::new(Arc::clone(&shared.clock), Arc::clone(&shared.traffic), Peer::Socket));
+        let call = activity.begin();
+        let ids = vec!["101"; 20_000].join(",");
+        let text = Bytes::from(format!("{{\"user_id\":1,\"candidates\":[{ids}]}}"));
+        let parsed = call.scope({
+            let (shared, text) = (Arc::clone(shared), text.clone());
+            async move { parse(&shared, &text, &Arc::new(Registries::default())).await.is_ok() }
+        });
+        assert!(parsed.await);
+        let held = shared.budget.taken();
+        assert!(held > 0 && held <= KEPT_PER_BYTE * text.len() && held < memory_of(&text) / 2, "{held}");
+        call.release();
+        assert_eq!(shared.budget.taken(), 0);
+    }
 
     /// A text is refused before it is parsed, so the estimate must not be lower than the memory of parsing.
     #[test]

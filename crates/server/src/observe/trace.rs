@@ -131,6 +131,12 @@ pub(crate) struct TraceHeaders {
 }
 
 impl TraceHeaders {
+    /// The id of the trace.
+    pub(crate) fn trace_id(&self) -> &str {
+        // The second of the four parts; see `onward_headers`.
+        self.traceparent.split('-').nth(1).unwrap_or_default()
+    }
+
     /// Names and values.
     pub(crate) fn pairs(&self) -> Vec<(&'static str, &str)> {
         let state = self.tracestate.as_deref().map(|state| ("tracestate", state));

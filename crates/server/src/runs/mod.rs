@@ -184,7 +184,7 @@ impl Runs {
     }
 
     /// Adds a run that began this long ago. The caller limits the number of runs.
-    pub(crate) fn begin_late(&self, kind: RunKind, name: &str, ago: Duration) -> LiveRun {
+    pub(crate) fn begin_late(&self, kind: RunKind, name: impl Into<Arc<str>>, ago: Duration) -> LiveRun {
         let now = now();
         let began = now.checked_sub(ago).unwrap_or(now);
         self.insert(RunSummary::beginning(self.reserve(), kind, name.into(), began))

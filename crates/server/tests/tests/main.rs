@@ -17,6 +17,7 @@ mod graphs;
 mod guard;
 mod http;
 mod load;
+mod metrics;
 mod observed;
 mod one_engine;
 mod openapi;
