@@ -144,7 +144,7 @@ where
 /// The service with its runs, dataset jobs and plans.
 fn with_parts(service: Service, config: &ServeConfig, plans: Option<Plans>) -> Result<Service, Failure> {
     let engine = service.executor().engine().clone();
-    let runs = open_runs(&config.data, &engine)?;
+    let runs = open_runs(&config.data)?;
     let jobs = config.datasets.open(&engine, &runs)?;
     let service = service.with_runs(runs).with_datasets(jobs);
     Ok(match plans {
@@ -161,9 +161,12 @@ async fn open(config: &ServeConfig) -> Result<Executor, Failure> {
         cache_bytes: config.cache,
         ..anabranch_content::Config::default()
     };
-    let engine =
-        anabranch_engine::Config { cpu_threads: config.cpu_threads, ..anabranch_engine::Config::default() };
-    let engine = Engine::new(&engine).map_err(|error| Failure::of(format!("cpu_threads: {error}")))?;
+    let engine = anabranch_engine::Config {
+        cpu_threads: config.cpu_threads,
+        batch_threads: config.batch_threads,
+        ..anabranch_engine::Config::default()
+    };
+    let engine = Engine::new(&engine).map_err(|error| Failure::of(format!("the engine: {error}")))?;
     let setup = anabranch_recipe::Config {
         memory_bytes: config.function_memory,
         ..anabranch_recipe::Config::default()

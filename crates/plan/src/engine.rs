@@ -321,7 +321,10 @@ impl Engine {
         let plans = admissions.iter().map(|(name, admission)| admission.counts.of_plan(name)).collect();
         let endpoints = self.0.registries.endpoints.iter().zip(&self.0.times);
         let reads = endpoints.map(|(endpoint, times)| (endpoint.name.clone(), times.read())).collect();
-        PlanMetrics { plans, hedges: self.hedges(), reads }
+        let limited = self.0.registries.endpoints.iter().zip(&self.0.limit_of);
+        let limits = limited
+            .filter_map(|(endpoint, limit)| Some((endpoint.name.clone(), self.0.limits.status((*limit)?))));
+        PlanMetrics { plans, hedges: self.hedges(), reads, limits: limits.collect() }
     }
 
     /// The admission control of the plan with this name. All versions of a plan share it, so that its knowledge

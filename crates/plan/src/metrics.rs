@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anabranch_engine::limit::LimitStatus;
 use anabranch_engine::metrics::MetricsPage;
 
 use crate::admission::Totals;
@@ -67,6 +68,8 @@ pub struct PlanMetrics {
     pub hedges: Vec<(String, HedgeCounts)>,
     /// The times of reads, by the name of the endpoint.
     pub reads: Vec<(String, ReadLatency)>,
+    /// The state of the limits of reads, by the name of the endpoint, for endpoints that have one.
+    pub limits: Vec<(String, LimitStatus)>,
 }
 
 /// The counters of the requests for a plan.
@@ -124,6 +127,21 @@ impl PlanMetrics {
                 "hedges",
                 "Late reads: sent a second time, won by that, denied by the budget.",
                 hedges,
+            );
+        }
+        if !self.limits.is_empty() {
+            let gauge = |of: fn(&LimitStatus) -> u64| {
+                self.limits
+                    .iter()
+                    .map(move |(endpoint, limit)| (vec![("endpoint", endpoint.as_str())], of(limit)))
+            };
+            page.gauges("limit", "Reads that may be in flight.", gauge(|limit| u64::from(limit.limit)));
+            let in_flight = gauge(|limit| u64::from(limit.in_flight));
+            page.gauges("limit_in_flight", "Reads in flight that count against the limit.", in_flight);
+            page.gauges(
+                "limit_waiting",
+                "Runs that wait for the limit.",
+                gauge(|limit| limit.waiting as u64),
             );
         }
         let mut text = page.finish();
@@ -327,6 +345,8 @@ mod tests {
             ("catalog".to_owned(), ReadLatency { within, count: 2, sum }),
             ("unused".to_owned(), ReadLatency::default()),
         ];
+        let limit = LimitStatus { limit: 64, in_flight: 3, waiting: 2, ..LimitStatus::default() };
+        let limits = vec![("catalog".to_owned(), limit)];
         expect![[r##"
             # HELP anabranch_plan_requests_total Requests that ended, by how.
             # TYPE anabranch_plan_requests_total counter
@@ -362,6 +382,15 @@ mod tests {
             anabranch_plan_hedges_total{endpoint="ep_0001",became="sent"} 5
             anabranch_plan_hedges_total{endpoint="ep_0001",became="won"} 4
             anabranch_plan_hedges_total{endpoint="ep_0001",became="denied"} 1
+            # HELP anabranch_plan_limit Reads that may be in flight.
+            # TYPE anabranch_plan_limit gauge
+            anabranch_plan_limit{endpoint="catalog"} 64
+            # HELP anabranch_plan_limit_in_flight Reads in flight that count against the limit.
+            # TYPE anabranch_plan_limit_in_flight gauge
+            anabranch_plan_limit_in_flight{endpoint="catalog"} 3
+            # HELP anabranch_plan_limit_waiting Runs that wait for the limit.
+            # TYPE anabranch_plan_limit_waiting gauge
+            anabranch_plan_limit_waiting{endpoint="catalog"} 2
             # HELP anabranch_plan_read_seconds The time of reads that an endpoint answered.
             # TYPE anabranch_plan_read_seconds histogram
             anabranch_plan_read_seconds_bucket{endpoint="catalog",le="0.000128"} 1
@@ -369,7 +398,7 @@ mod tests {
             anabranch_plan_read_seconds_sum{endpoint="catalog"} 0.5
             anabranch_plan_read_seconds_count{endpoint="catalog"} 2
         "##]]
-        .assert_eq(&PlanMetrics { plans: vec![counts.of_plan("feed")], hedges, reads }.render());
+        .assert_eq(&PlanMetrics { plans: vec![counts.of_plan("feed")], hedges, reads, limits }.render());
     }
 
     #[test]

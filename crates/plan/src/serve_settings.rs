@@ -33,7 +33,7 @@ enum Kind {
 }
 
 /// All settings. The server defines their meaning and their defaults.
-const FIELDS: [(&str, Kind); 38] = [
+const FIELDS: [(&str, Kind); 39] = [
     ("log", Kind::Text),
     ("listen", Kind::Text),
     ("data", Kind::Path),
@@ -49,6 +49,7 @@ const FIELDS: [(&str, Kind); 38] = [
     ("function_memory", Kind::Size),
     ("threads", Kind::Count),
     ("cpu_threads", Kind::Count),
+    ("batch_threads", Kind::Count),
     ("max_body", Kind::Size),
     ("max_message", Kind::Size),
     ("max_unfinished", Kind::Size),

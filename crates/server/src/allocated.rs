@@ -22,6 +22,11 @@ pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, i64) {
     (output, PEAK.get() - before)
 }
 
+/// The bytes that this thread has allocated and not freed.
+pub(crate) fn held() -> i64 {
+    HELD.get()
+}
+
 /// A thread may allocate while its locals are destroyed. Nothing is measured then.
 fn note(bytes: i64) {
     let _ = HELD.try_with(|held| {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
 use tokio::sync::oneshot;
@@ -41,6 +41,16 @@ struct ClientBytes {
 pub(crate) struct Taker {
     pub(crate) client: Arc<str>,
     pub(crate) held: usize,
+    pub(crate) bounds: WaitBounds,
+}
+
+/// The bounds of a call's waits for bytes, besides those of the budget.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WaitBounds {
+    /// The deadline of its client.
+    pub(crate) until: Option<Instant>,
+    /// The longest single wait.
+    pub(crate) longest: Option<Duration>,
 }
 
 /// A share of the budget, returned on drop.
@@ -97,7 +107,7 @@ impl ByteBudget {
     }
 
     /// Takes bytes as soon as they are available. The waiting client that holds the fewest is served first. `None` if that
-    /// takes longer than the budget's `wait`.
+    /// takes longer than the budget's `wait`, or than the bounds of the call.
     pub(crate) async fn take(self, taker: Taker, bytes: usize) -> Option<Share> {
         let bytes = self.count(&taker, bytes);
         let (sender, share) = oneshot::channel();
@@ -107,7 +117,10 @@ impl ByteBudget {
             state.waiting += 1;
         }
         self.grant();
-        let late = self.shared.clock.sleep_until(self.shared.clock.now() + self.shared.wait);
+        let now = self.shared.clock.now();
+        let WaitBounds { until, longest } = taker.bounds;
+        let longest = now + longest.map_or(self.shared.wait, |longest| longest.min(self.shared.wait));
+        let late = self.shared.clock.sleep_until(until.map_or(longest, |until| until.min(longest)));
         tokio::select! {
             biased;
             share = share => share.ok(),
@@ -162,6 +175,13 @@ impl Share {
         self.bytes
     }
 
+    /// Returns some of the bytes.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        drop(self.budget.share(Arc::clone(&self.client), bytes));
+    }
+
     /// Adds another share of the same client.
     pub(crate) fn merge(&mut self, mut other: Share) {
         debug_assert_eq!(self.client, other.client);
@@ -197,7 +217,7 @@ mod tests {
     }
 
     fn by(client: &str) -> Taker {
-        Taker { client: client.into(), held: 0 }
+        Taker { client: client.into(), held: 0, bounds: WaitBounds::default() }
     }
 
     #[tokio::test]
@@ -225,6 +245,33 @@ mod tests {
         first.merge(rest);
         assert_eq!((first.bytes(), budget.taken()), (50, 50));
         assert_eq!(budget.try_take(&Taker { held: 50, ..by("a") }, 900).unwrap().bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn bytes_are_given_back_one_by_one() {
+        let budget = budget(100);
+        let mut share = budget.try_take(&by("a"), 50).unwrap();
+        let mut more = Box::pin(budget.clone().take(by("a"), 20));
+        assert!((&mut more).now_or_never().is_none());
+        share.give_back(20);
+        let more = more.now_or_never().unwrap().unwrap();
+        assert_eq!((share.bytes(), more.bytes(), budget.taken()), (30, 20, 50));
+        share.give_back(90);
+        assert_eq!((share.bytes(), budget.taken()), (0, 20));
+    }
+
+    /// A wait ends with the deadline of its call.
+    #[tokio::test]
+    async fn nobody_waits_longer_than_the_call_has_time() {
+        let budget = budget(100);
+        let _held = budget.try_take(&by("a"), 50).unwrap();
+        let now = budget.shared.clock.now();
+        for bounds in [
+            WaitBounds { until: Some(now), longest: None },
+            WaitBounds { until: None, longest: Some(Duration::ZERO) },
+        ] {
+            assert!(budget.clone().take(Taker { bounds, ..by("a") }, 10).await.is_none(), "{bounds:?}");
+        }
     }
 
     #[tokio::test]

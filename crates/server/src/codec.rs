@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use anabranch_text::size;
 use bytes::{Buf, Bytes};
@@ -13,7 +14,7 @@ use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
 
 use crate::connections::Call;
-use crate::proto::recipes as proto;
+use crate::proto::{plans, recipes as proto};
 
 /// The memory limit of one decoded message, without the bytes that it shares with the encoded one.
 pub(crate) const DECODED_MOST: usize = 48 << 20;
@@ -42,12 +43,17 @@ where
     }
 
     fn decoder(&mut self) -> Self::Decoder {
-        MeasuredDecoder(PhantomData)
+        MeasuredDecoder { call: Call::current(), of: PhantomData }
     }
 }
 
 /// Decodes messages that fit into the memory limit.
-pub(crate) struct MeasuredDecoder<U>(PhantomData<U>);
+pub(crate) struct MeasuredDecoder<U> {
+    /// The call that the messages belong to. Those of a stream are decoded while its response is sent, where no call is
+    /// the current one.
+    call: Option<Arc<Call>>,
+    of: PhantomData<U>,
+}
 
 impl<U: Message + Default + 'static> Decoder for MeasuredDecoder<U> {
     type Item = U;
@@ -55,7 +61,7 @@ impl<U: Message + Default + 'static> Decoder for MeasuredDecoder<U> {
 
     fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         let len = message.remaining();
-        off_worker(message.copy_to_bytes(len)).map(Some)
+        off_worker(message.copy_to_bytes(len), self.call.as_deref()).map(Some)
     }
 }
 
@@ -64,18 +70,22 @@ const DECODED_AT_ONCE: usize = 64 << 10;
 
 /// Decodes a message. If it is large, another thread takes over the other tasks of this worker. The runtime limits the
 /// number of such threads; beyond the limit, the tasks are only delayed.
-fn off_worker<U: Message + Default + 'static>(message: Bytes) -> Result<U, Status> {
+fn off_worker<U: Message + Default + 'static>(message: Bytes, call: Option<&Call>) -> Result<U, Status> {
     let has_workers =
         || Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
     match message.len() > DECODED_AT_ONCE && has_workers() {
-        true => tokio::task::block_in_place(|| read(message)),
-        false => read(message),
+        true => tokio::task::block_in_place(|| read(message, call)),
+        false => read(message, call),
     }
 }
 
-/// Decodes a message.
-fn read<U: Message + Default + 'static>(message: Bytes) -> Result<U, Status> {
-    let shape = if TypeId::of::<U>() == TypeId::of::<proto::AddRequest>() { &ADD } else { &FLAT };
+/// Decodes a message of a call.
+fn read<U: Message + Default + 'static>(message: Bytes, call: Option<&Call>) -> Result<U, Status> {
+    let shape = match TypeId::of::<U>() {
+        add if add == TypeId::of::<proto::AddRequest>() => &ADD,
+        run if run == TypeId::of::<plans::RunRequest>() => &RUN,
+        _ => &FLAT,
+    };
     let mut left = DECODED_MOST;
     if shape.measure(&message, 0, &mut left).is_none() {
         let most = size::format(DECODED_MOST as u64);
@@ -83,7 +93,7 @@ fn read<U: Message + Default + 'static>(message: Bytes) -> Result<U, Status> {
             format!("the message has more values than fit into {most} of memory; send it in several calls");
         return Err(Status::new(Code::OutOfRange, message));
     }
-    charge(DECODED_MOST - left)?;
+    charge(DECODED_MOST - left, call)?;
     U::decode(message)
         .map_err(|error| Status::invalid_argument(format!("the message cannot be read: {error}")))
 }
@@ -92,8 +102,8 @@ fn read<U: Message + Default + 'static>(message: Bytes) -> Result<U, Status> {
 const CHARGED: usize = 64 << 10;
 
 /// Charges a decoded message to the byte budget of unfinished requests, until the call is answered.
-fn charge(bytes: usize) -> Result<(), Status> {
-    match Call::current() {
+fn charge(bytes: usize, call: Option<&Call>) -> Result<(), Status> {
+    match call {
         Some(call) if bytes > CHARGED && !call.try_charge(bytes) => Err(Status::resource_exhausted(
             "unfinished requests have taken all of their memory, or this client has taken half of it; try again later",
         )),
@@ -107,22 +117,71 @@ struct Shape {
     field: usize,
     /// Bytes of the first entry of a map, which allocates a whole B-tree node.
     first_entry: usize,
+    /// The field of a map's entries.
+    entries: Option<u32>,
     /// The fields that are messages themselves, by number.
     inside: &'static [(u32, &'static Shape)],
+    /// The fields that are lists of numbers in one piece, by number.
+    packed: &'static [(u32, Packed)],
 }
 
+/// A list of numbers in one piece. An element takes [`ELEMENT`] times its own size, because the list grows by doubling.
+#[derive(Clone, Copy)]
+enum Packed {
+    /// Numbers of one byte or more, with the size of an element in memory.
+    Varints(usize),
+    /// Numbers that are as large in memory.
+    Fixed,
+}
+
+/// The memory of an element of a list, in elements.
+const ELEMENT: usize = 3;
+
 /// A message of plain fields.
-static FLAT: Shape = Shape { field: 96, first_entry: 0, inside: &[] };
+static FLAT: Shape = Shape { field: 96, first_entry: 0, entries: None, inside: &[], packed: &[] };
 
-static ADD: Shape = Shape { field: 3 * size_of::<proto::Draft>(), first_entry: 0, inside: &[(1, &DRAFT)] };
-static DRAFT: Shape = Shape { field: 160, first_entry: ENTRY_NODE, inside: &[(1, &FLAT), (3, &ENTRY)] };
-static ENTRY: Shape = Shape { field: 100, first_entry: 0, inside: &[(2, &VALUE)] };
-static VALUE: Shape = Shape { field: 0, first_entry: 0, inside: &[(6, &LIST), (7, &MAP)] };
-static LIST: Shape = Shape { field: 3 * size_of::<proto::Value>(), first_entry: 0, inside: &[(1, &VALUE)] };
-static MAP: Shape = Shape { field: 160, first_entry: ENTRY_NODE, inside: &[(1, &ENTRY)] };
+static ADD: Shape = Shape { field: ELEMENT * size_of::<proto::Draft>(), inside: &[(1, &DRAFT)], ..FLAT };
+static DRAFT: Shape = Shape {
+    field: 160,
+    first_entry: ENTRY_NODE,
+    entries: Some(3),
+    inside: &[(1, &FLAT), (3, &ENTRY)],
+    ..FLAT
+};
+static ENTRY: Shape = Shape { field: 100, inside: &[(2, &VALUE)], ..FLAT };
+static VALUE: Shape = Shape { field: 0, inside: &[(6, &LIST), (7, &MAP)], ..FLAT };
+static LIST: Shape = Shape { field: ELEMENT * size_of::<proto::Value>(), inside: &[(1, &VALUE)], ..FLAT };
+static MAP: Shape =
+    Shape { field: 160, first_entry: ENTRY_NODE, entries: Some(1), inside: &[(1, &ENTRY)], ..FLAT };
 
-/// The size of a B-tree node of a map of values.
+static RUN: Shape = Shape {
+    field: 160,
+    first_entry: PARAM_NODE,
+    entries: Some(5),
+    inside: &[(5, &PARAM), (6, &ROWS)],
+    ..FLAT
+};
+static PARAM: Shape = Shape { field: 100, inside: &[(2, &PARAM_VALUE)], ..FLAT };
+static PARAM_VALUE: Shape = Shape { field: 96, inside: &[(5, &INTS), (6, &FLAT)], ..FLAT };
+static ROWS: Shape = Shape {
+    field: ELEMENT * size_of::<plans::Column>(),
+    inside: &[(2, &COLUMN)],
+    packed: &[(1, Packed::Varints(size_of::<i64>()))],
+    ..FLAT
+};
+static COLUMN: Shape = Shape {
+    field: 32,
+    inside: &[(2, &INTS), (3, &FLOATS), (4, &BOOLS), (5, &FLAT)],
+    packed: &[(6, Packed::Varints(1))],
+    ..FLAT
+};
+static INTS: Shape = Shape { field: 24, packed: &[(1, Packed::Varints(size_of::<i64>()))], ..FLAT };
+static FLOATS: Shape = Shape { field: 24, packed: &[(1, Packed::Fixed)], ..FLAT };
+static BOOLS: Shape = Shape { field: 8, packed: &[(1, Packed::Varints(1))], ..FLAT };
+
+/// The sizes of the B-tree nodes of maps of values.
 const ENTRY_NODE: usize = 12 * (size_of::<String>() + size_of::<proto::Value>());
+const PARAM_NODE: usize = 12 * (size_of::<String>() + size_of::<plans::Value>());
 
 /// The decoder's recursion limit.
 const DEPTH_MOST: usize = 100;
@@ -150,8 +209,11 @@ impl Shape {
             };
             let Some((field, rest)) = message.split_at_checked(len) else { return Some(()) };
             message = rest;
+            if let Some((_, packed)) = self.packed.iter().find(|(packed, _)| *packed == number) {
+                *left = left.checked_sub(packed.measure(field))?;
+            }
             let Some((_, shape)) = self.inside.iter().find(|(inside, _)| *inside == number) else { continue };
-            if std::ptr::eq(*shape, &ENTRY) && !std::mem::replace(&mut has_entries, true) {
+            if self.entries == Some(number) && !std::mem::replace(&mut has_entries, true) {
                 *left = left.checked_sub(self.first_entry)?;
             }
             shape.measure(field, depth + 1, left)?;
@@ -160,11 +222,23 @@ impl Shape {
     }
 }
 
+impl Packed {
+    /// The memory of a list.
+    fn measure(self, list: &[u8]) -> usize {
+        ELEMENT
+            * match self {
+                // The last byte of each number is below 128.
+                Packed::Varints(size) => size * list.iter().filter(|byte| **byte < 0x80).count(),
+                Packed::Fixed => list.len(),
+            }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
-    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
     use anabranch_recipe::{Executor, Functions};
@@ -205,8 +279,10 @@ mod tests {
         let activity = Arc::new(Activity::new(clock, traffic, Peer::Unknown));
         let message = Bytes::from(field(1, &field(2, b"").repeat(2_000)));
         let decode = async |call: &Arc<Call>| {
-            let message = message.clone();
-            call.scope(async { read::<proto::AddRequest>(message).map(drop) }).await
+            // A stream makes its decoder in the handler, and decodes messages later.
+            let decoder =
+                call.scope(async { MeasuredCodec::<(), proto::AddRequest>::default().decoder() }).await;
+            off_worker::<proto::AddRequest>(message.clone(), decoder.call.as_deref()).map(drop)
         };
         let [first, second] = [activity.begin(), activity.begin()];
         decode(&first).await.unwrap();
@@ -243,16 +319,30 @@ mod tests {
         for (what, message) in hostile {
             assert!(message.len() > MESSAGE / 2, "{what}");
             let message = Bytes::from(message);
-            let (read, peak) = peak_of(|| read::<proto::AddRequest>(message.clone()));
+            let (read, peak) = peak_of(|| read::<proto::AddRequest>(message.clone(), None));
             assert_eq!(read.unwrap_err().code(), Code::OutOfRange, "{what}");
             assert!(peak < 1 << 10, "{what}: {peak} bytes");
         }
+        let texts = |number: u32| field(6, &field(2, &field(5, &empty(number))));
+        let run = [
+            ("texts", texts(1)),
+            ("numbers", field(6, &field(2, &field(2, &field(1, &vec![0; MESSAGE]))))),
+            ("ids", field(6, &field(1, &vec![0; MESSAGE]))),
+            ("columns", field(6, &empty(2))),
+            ("texts of a parameter", field(5, &field(2, &field(6, &empty(1))))),
+        ];
+        for (what, message) in run {
+            let message = Bytes::from(message);
+            let (refused, peak) = peak_of(|| read::<plans::RunRequest>(message.clone(), None));
+            assert_eq!(refused.unwrap_err().code(), Code::OutOfRange, "{what}");
+            assert!(peak < 1 << 10, "{what}: {peak} bytes");
+        }
         let targets = Bytes::from(empty(1));
-        let (refused, peak) = peak_of(|| read::<proto::GetManyRequest>(targets.clone()));
+        let (refused, peak) = peak_of(|| read::<proto::GetManyRequest>(targets.clone(), None));
         assert_eq!(refused.unwrap_err().code(), Code::OutOfRange);
         assert!(peak < 1 << 10, "{peak} bytes");
         let inputs = Bytes::from(empty(3));
-        let refused = read::<crate::proto::deriva::PutRecipeRequest>(inputs).unwrap_err();
+        let refused = read::<crate::proto::deriva::PutRecipeRequest>(inputs, None).unwrap_err();
         assert_eq!(
             refused.message(),
             "the message has more values than fit into 48 MiB of memory; send it in several calls"
@@ -290,12 +380,45 @@ mod tests {
             let message = Bytes::from(proto::AddRequest { drafts, ..Default::default() }.encode_to_vec());
             let mut left = usize::MAX;
             ADD.measure(&message, 0, &mut left).unwrap();
-            let (decoded, peak) = peak_of(|| read::<proto::AddRequest>(message.clone()));
+            let (decoded, peak) = peak_of(|| read::<proto::AddRequest>(message.clone(), None));
             assert_eq!(decoded.unwrap().drafts.len(), count);
             let measured = (usize::MAX - left) as i64;
             assert!(peak <= measured + message.len() as i64, "{peak} bytes, measured {measured}");
             assert!(measured < 6 * peak, "{measured} is far from {peak} bytes");
         }
+    }
+
+    /// A request for a plan takes no more memory than was measured.
+    #[test]
+    fn a_decoded_request_takes_no_more_than_was_measured() {
+        let column = |values| plans::Column {
+            name: "a column".to_owned(),
+            present: vec![true; 100_000],
+            values: Some(values),
+        };
+        let run = plans::RunRequest {
+            params: (0..1_000)
+                .map(|at| (at.to_string(), plans::Value { kind: Some(plans::value::Kind::Int(at)) }))
+                .collect(),
+            candidates: Some(plans::Rows {
+                ids: (0..100_000).collect(),
+                columns: vec![
+                    column(plans::column::Values::Ints(plans::Ints { values: (0..100_000).collect() })),
+                    column(plans::column::Values::Floats(plans::Floats { values: vec![0.5; 100_000] })),
+                    column(plans::column::Values::Texts(plans::Texts {
+                        values: vec![String::new(); 100_000],
+                    })),
+                ],
+            }),
+            ..plans::RunRequest::default()
+        };
+        let message = Bytes::from(run.encode_to_vec());
+        let mut left = usize::MAX;
+        RUN.measure(&message, 0, &mut left).unwrap();
+        let (decoded, peak) = peak_of(|| read::<plans::RunRequest>(message.clone(), None));
+        assert!(decoded.unwrap() == run);
+        let measured = (usize::MAX - left) as i64;
+        assert!(peak <= measured && measured < 6 * peak, "{peak} bytes, measured {measured}");
     }
 
     /// The ends of two channels for the decoder of [`SlowMessage`]. It signals its start on one, and waits on the
@@ -339,7 +462,7 @@ mod tests {
         let mut tasks = JoinSet::new();
         tasks.spawn(async {
             let message = Bytes::from(field(1, &vec![0; DECODED_AT_ONCE]));
-            assert!(off_worker::<SlowMessage>(message).is_ok());
+            assert!(off_worker::<SlowMessage>(message, None).is_ok());
         });
         // The worker does not run this future, so it may block.
         begun.recv_timeout(Duration::from_secs(120)).unwrap();
@@ -353,7 +476,7 @@ mod tests {
     fn what_is_no_message_is_refused_by_the_decoder() {
         for broken in [&b"\xff"[..], b"\x0a\x05a", b"\x0b", &[0x0a, 0x80, 0x80]] {
             assert_eq!(
-                read::<proto::AddRequest>(Bytes::copy_from_slice(broken)).unwrap_err().code(),
+                read::<proto::AddRequest>(Bytes::copy_from_slice(broken), None).unwrap_err().code(),
                 Code::InvalidArgument
             );
         }

@@ -4,7 +4,6 @@
 //! many slow calls leaves room for the others.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use anabranch_engine::clock::Clock;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 use crate::access::Peer;
-use crate::budget::{ByteBudget, Share, Taker};
+use crate::budget::{ByteBudget, Share, Taker, WaitBounds};
 
 /// The numbers of open connections and calls of a server, and the limits that they share.
 pub(crate) struct Traffic {
@@ -81,6 +80,8 @@ impl Activity {
             client: OnceLock::new(),
             waiting: AtomicU8::new(Wait::Nothing as u8),
             share: Mutex::default(),
+            until: OnceLock::new(),
+            wait_most: OnceLock::new(),
         })
     }
 
@@ -130,6 +131,10 @@ pub(crate) struct Call {
     client: OnceLock<Arc<str>>,
     waiting: AtomicU8,
     share: Mutex<Option<Share>>,
+    /// The deadline of its client.
+    until: OnceLock<Instant>,
+    /// The longest time that it may wait for memory at a time.
+    wait_most: OnceLock<Duration>,
 }
 
 /// The action of a client that a call waits for.
@@ -168,7 +173,30 @@ impl Call {
     /// The client of the call, and the bytes of the request that the call holds.
     pub(crate) fn taker(&self) -> Taker {
         let client = self.client.get_or_init(|| self.activity.peer.name());
-        Taker { client: Arc::clone(client), held: self.share().as_ref().map_or(0, Share::bytes) }
+        let bounds = WaitBounds { until: self.until.get().copied(), longest: self.wait_most.get().copied() };
+        Taker { client: Arc::clone(client), held: self.share().as_ref().map_or(0, Share::bytes), bounds }
+    }
+
+    /// Sets the deadline of its client.
+    pub(crate) fn set_deadline(&self, until: Instant) {
+        // A call has one deadline.
+        let _ = self.until.set(until);
+    }
+
+    /// Bounds each of its waits for memory.
+    pub(crate) fn set_wait_most(&self, most: Duration) {
+        // A call is answered once.
+        let _ = self.wait_most.set(most);
+    }
+
+    /// Whether the deadline of its client has passed.
+    pub(crate) fn is_late(&self) -> bool {
+        self.until.get().is_some_and(|until| *until <= self.activity.clock.now())
+    }
+
+    /// Returns some of the bytes that the call holds.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.share().iter_mut().for_each(|share| share.give_back(bytes));
     }
 
     /// Sets the action of the client that the call waits for.
@@ -264,7 +292,7 @@ impl Connections {
     /// the server works for each of them.
     pub(crate) fn make_room(&mut self, peer: Peer, most: usize) -> bool {
         let share = most - most / RESERVED_PART;
-        let own = |other: Peer| site(other) == site(peer);
+        let own = |other: Peer| other.site() == peer.site();
         if share < most && self.open.values().filter(|(activity, _)| own(activity.peer())).count() >= share {
             return self.close_idle_of(own);
         }
@@ -304,14 +332,3 @@ impl Connections {
 
 /// One of so many connections is reserved: a client may not have them all.
 const RESERVED_PART: usize = 8;
-
-/// The client of a connection. A client of IPv6 usually has all addresses of a network of 64 bits.
-fn site(peer: Peer) -> Peer {
-    match peer {
-        Peer::Network(IpAddr::V6(address)) => {
-            let [a, b, c, d, ..] = address.segments();
-            Peer::Network(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into())
-        }
-        other => other,
-    }
-}

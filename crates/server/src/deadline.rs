@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anabranch_text::{duration, quote};
-use axum::http::HeaderMap;
+use axum::extract::Query;
+use axum::http::{HeaderMap, Uri};
+use serde::Deserialize;
 use tonic::Code;
 
 use crate::failure::Failure;
@@ -20,6 +22,20 @@ pub(crate) fn of_call<T>(request: &tonic::Request<T>) -> Result<Option<Instant>,
 pub(crate) fn of_request(query: Option<&str>, headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
     let in_query = query.map(written).transpose()?;
     Ok(in_query.into_iter().chain(of_headers(headers)?).min())
+}
+
+/// The timeout that a client gave in any of these ways. A malformed one is reported by the handler.
+pub(crate) fn of_client(uri: &Uri, headers: &HeaderMap) -> Option<Duration> {
+    let has_timeout = uri.query().is_some_and(|query| query.contains("timeout"));
+    let query = has_timeout.then(|| Query::<TimeoutQuery>::try_from_uri(uri).ok()).flatten();
+    let of_query = query.and_then(|query| query.0.timeout).and_then(|text| written(&text).ok());
+    of_query.into_iter().chain(of_headers(headers).ok().flatten()).min()
+}
+
+/// The part of a query that all routes with a timeout share.
+#[derive(Deserialize)]
+struct TimeoutQuery {
+    timeout: Option<String>,
 }
 
 /// The timeout in the headers, such as `Request-Timeout: 150ms` or `grpc-timeout: 150m`.
@@ -75,6 +91,17 @@ mod tests {
         assert_eq!(of(None, &HeaderMap::new()), None);
         headers.insert("request-timeout", "soon".parse().unwrap());
         assert!(of_request(None, &headers).unwrap_err().message.contains("`Request-Timeout` is `soon`"));
+    }
+
+    #[test]
+    fn a_client_may_give_its_timeout_anywhere() {
+        let none = HeaderMap::new();
+        let of = |uri: &str, headers: &HeaderMap| of_client(&uri.parse().unwrap(), headers);
+        assert_eq!(of("/v1/plans/a/run?trace=true&timeout=150ms", &none), Some(Duration::from_millis(150)));
+        assert_eq!(of("/v1/plans/a/run?timeout=soon", &none), None);
+        let headers = HeaderMap::from_iter([("request-timeout".parse().unwrap(), "20ms".parse().unwrap())]);
+        assert_eq!(of("/?timeout=150ms", &headers), Some(Duration::from_millis(20)));
+        assert_eq!(of("/", &none), None);
     }
 
     #[test]

@@ -40,6 +40,9 @@ impl BodyRetention {
 /// A last piece of up to this size is not charged: its request is complete, and the number of such requests is bounded.
 const UNCHARGED: usize = 4 << 10;
 
+/// The message of a call whose time passes before there is memory for it.
+pub(crate) const LATE: &str = "the time of the request passed while it waited for memory";
+
 /// The body of a request.
 pub(crate) struct IncomingBody<B> {
     inner: B,
@@ -118,6 +121,9 @@ impl<B> IncomingBody<B> {
     }
 
     fn exhausted(&self) -> Status {
+        if self.call.is_late() {
+            return Status::deadline_exceeded(LATE);
+        }
         let settings = &self.shared.settings;
         let message = format!(
             "unfinished requests have taken all {} of their memory, or this client has taken half of it, for {}; try \

@@ -41,6 +41,8 @@ mod client;
 pub mod decoders;
 #[cfg(test)]
 mod allocated;
+#[cfg(test)]
+mod listeners_tests;
 
 pub use access::{Access, Error as TokenError, NotAScope, Scope, Token, TokenFiles, TokenRecord};
 pub use client::{

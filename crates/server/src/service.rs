@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anabranch_engine::clock::Clock;
-use anabranch_engine::options::Class;
 use anabranch_recipe::{Draft, Executor, Status};
 use axum::Router;
 use axum::extract::Request;
@@ -94,9 +93,10 @@ pub(crate) struct Shared {
     pub(crate) closing: watch::Sender<bool>,
     /// One archive at a time, because an archive occupies one of the store's few threads while it waits for the client.
     pub(crate) archives: Arc<Semaphore>,
-    /// The threads for large bodies and for drawings. The threads of the engine are for plans and for recipes that may take
-    /// hours.
-    pub(crate) blocking: Blocking,
+    /// The threads for large bodies. The threads of the engine are for plans and for recipes that may take hours.
+    pub(crate) bodies: Blocking,
+    /// The threads for drawings of timelines, which bodies do not wait for.
+    pub(crate) drawings: Blocking,
     pub(crate) runs: Runs,
     /// The rate of gets whose details are kept.
     pub(crate) kept_gets: Rate,
@@ -140,9 +140,10 @@ impl Service {
             access: Access::open(),
             closing: watch::Sender::new(false),
             archives: Arc::new(Semaphore::new(1)),
-            blocking: Blocking::new(BLOCKING_THREADS),
+            bodies: Blocking::new(BODY_THREADS),
+            drawings: Blocking::new(DRAWING_THREADS),
             kept_gets: Rate::default(),
-            runs: Runs::in_memory(Arc::clone(executor.engine().pool(Class::Batch))),
+            runs: Runs::in_memory(),
             datasets: None,
             executor,
             settings,
@@ -303,8 +304,11 @@ impl std::fmt::Debug for Service {
     }
 }
 
-/// The most large bodies that are parsed, and timelines that are drawn, at a time.
-const BLOCKING_THREADS: usize = 2;
+/// The most large bodies that are parsed at a time.
+const BODY_THREADS: usize = 2;
+
+/// The most timelines that are drawn at a time.
+const DRAWING_THREADS: usize = 1;
 
 /// The most names in one response. With names of 255 bytes, it fits into the 4 MiB that gRPC clients accept.
 const NAMES_MOST: usize = 10_000;

@@ -88,6 +88,9 @@ fn text(run: &RunSummary, detail: &RunDetail) -> String {
     if let Some(error) = &detail.error {
         text.push_str(&format!("error: {error}\n"));
     }
+    if let Some(trace) = &detail.trace_id {
+        text.push_str(&format!("trace: {trace}\n"));
+    }
     text.push_str(&bars::troubles(detail));
     if !detail.ledger.is_empty() {
         text.push_str(&format!("\nledger\n{}", ledger(&detail.ledger).text(2)));

@@ -61,10 +61,13 @@ pub(crate) struct ConfigArgs {
     /// Threads for network and files: 2 if not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_THREADS", hide_env_values = true, value_parser = positive)]
     threads: Option<usize>,
-    /// Threads that compute plans, recipes and datasets: cpu_threads of the project file's engine table, or the number of
-    /// cores if not given.
+    /// Threads that compute plans: cpu_threads of the project file's engine table, or the number of cores if not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_CPU_THREADS", hide_env_values = true, value_parser = positive)]
     cpu_threads: Option<usize>,
+    /// Threads that compute recipes and datasets, with a lower priority than those of plans: the number of cores if not
+    /// given.
+    #[arg(long, value_name = "COUNT", env = "ANABRANCH_BATCH_THREADS", hide_env_values = true, value_parser = positive)]
+    batch_threads: Option<usize>,
     /// The largest HTTP body that is not a blob: 16MiB if not given.
     #[arg(long, value_name = "SIZE", env = "ANABRANCH_MAX_BODY", hide_env_values = true, value_parser = size::parse)]
     max_body: Option<u64>,
@@ -122,6 +125,7 @@ pub(crate) struct ServeConfig {
     pub(crate) function_memory: u32,
     pub(crate) threads: usize,
     pub(crate) cpu_threads: usize,
+    pub(crate) batch_threads: usize,
     pub(crate) settings: Settings,
     pub(crate) plans: PlanConfig,
     pub(crate) datasets: DatasetConfig,
@@ -160,6 +164,8 @@ impl ServeConfig {
             u32::try_from(memory).map_err(|_| Failure::of("function_memory: at most 4 GiB".to_owned()))?;
         let threads = from.positive("threads", args.threads, 2)?;
         let cpu_threads = args.cpu_threads(&mut from)?;
+        let usual = anabranch_engine::Config::default().batch_threads;
+        let batch_threads = from.positive("batch_threads", args.batch_threads, usual)?;
         let settings = args.bounds(&mut from, allowed_hosts)?;
         let plans = plans.resolve(&mut from)?;
         let datasets = datasets.resolve(&folder, &mut from)?;
@@ -178,6 +184,7 @@ impl ServeConfig {
             function_memory,
             threads,
             cpu_threads,
+            batch_threads,
             settings,
             plans,
             datasets,

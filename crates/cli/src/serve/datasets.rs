@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch_engine::Engine;
-use anabranch_engine::options::Class;
 use anabranch_model::{HttpClient, HttpSettings, ProxySettings};
 use anabranch_server::runs::{RunSettings, Runs};
 use anabranch_server::{DatasetSettings, Datasets};
@@ -87,10 +86,9 @@ impl DatasetArgs {
 }
 
 /// The registry of runs in the folder of a store.
-pub(super) fn open_runs(data: &Path, engine: &Engine) -> Result<Runs, Failure> {
+pub(super) fn open_runs(data: &Path) -> Result<Runs, Failure> {
     let folder = data.join("runs");
-    let pool = Arc::clone(engine.pool(Class::Batch));
-    Runs::open(&folder, RunSettings::default(), pool)
+    Runs::open(&folder, RunSettings::default())
         .map_err(|error| Failure::of(format!("the runs in {} cannot be read: {error}", folder.display())))
 }
 

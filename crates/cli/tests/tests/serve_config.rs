@@ -26,7 +26,7 @@ fn settings_say_where_they_come_from() {
     let folder = empty("serve_config");
     let file = "[serve]\nlog = 'json'\nlisten = '127.0.0.1:1'\ndata = 'store'\ncache = '1GiB'\ngrace = '3s'\nmax_queue = 7\n\
                 allow_hosts = ['recipes.example', 'other.example:7421']\ncanary = 0.05\nkeep_requests = true\n\
-                dataset_files = ['seeds', '/srv/seeds']\ndataset_builds = 3\ndataset_allow_custom = true\n\
+                batch_threads = 5\ndataset_files = ['seeds', '/srv/seeds']\ndataset_builds = 3\ndataset_allow_custom = true\n\
                 [engine]\ncpu_threads = 3\n";
     fs::write(folder.join("anabranch.toml"), file).unwrap();
     let text = printed(
@@ -62,6 +62,7 @@ fn settings_say_where_they_come_from() {
         "max_body 1 MiB flag",
         "max_queue 7 FILE",
         "cpu_threads 3 FILE",
+        "batch_threads 5 FILE",
         "grace 4 s flag",
         "accept_loss true environment",
         "canary 0.05 FILE",

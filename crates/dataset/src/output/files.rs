@@ -60,6 +60,15 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// The properties of a Parquet file of rows with these notes.
+pub(super) fn row_properties(notes: &[(&str, String)]) -> WriterProperties {
+    let notes = notes.iter().map(|(name, value)| KeyValue::new((*name).to_owned(), value.clone())).collect();
+    WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("1 is a level of zstd")))
+        .set_key_value_metadata(Some(notes))
+        .build()
+}
+
 /// Writes a Parquet file of these parts as a whole.
 pub(crate) fn write_parquet_parts(
     path: &Path,
@@ -67,14 +76,9 @@ pub(crate) fn write_parquet_parts(
     parts: impl Iterator<Item = io::Result<RecordBatch>>,
     notes: &[(&str, String)],
 ) -> Result<(), FileError> {
-    let notes = notes.iter().map(|(name, value)| KeyValue::new((*name).to_owned(), value.clone())).collect();
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("1 is a level of zstd")))
-        .set_key_value_metadata(Some(notes))
-        .build();
     write_whole(path, |file| {
-        let mut writer =
-            ArrowWriter::try_new(file.by_ref(), schema, Some(properties)).map_err(io::Error::other)?;
+        let mut writer = ArrowWriter::try_new(file.by_ref(), schema, Some(row_properties(notes)))
+            .map_err(io::Error::other)?;
         for part in parts {
             writer.write(&part?).map_err(io::Error::other)?;
         }

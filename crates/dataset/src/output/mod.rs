@@ -15,12 +15,14 @@ mod spend;
 mod status;
 mod read;
 mod whole;
+mod join;
 
 pub use arrow::type_name;
 pub use files::FileError;
 pub(crate) use files::{cannot, write_json, write_parquet_parts};
 pub use folder::Folder;
 pub(crate) use folder::{GroupFiles, JOURNAL};
+pub use join::JoinedFile;
 pub(crate) use lock::Lock;
 pub use metadata::{ColumnMetadata, ColumnSpend, Metadata, ModelMetadata, StageReport};
 pub use read::RowFile;

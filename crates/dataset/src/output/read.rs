@@ -8,7 +8,7 @@ use anabranch_value::Value;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::file::metadata::FileMetaData;
@@ -122,6 +122,16 @@ type Builder = ParquetRecordBatchReaderBuilder<File>;
 fn builder(path: &Path) -> Result<Builder, FileError> {
     let file = File::open(path).map_err(cannot("read", path))?;
     Builder::try_new(file).map_err(|error| unreadable(path, error))
+}
+
+/// The columns of a file of a dataset, and its rows some at a time. Blocks.
+pub(super) fn batches(
+    path: &Path,
+) -> Result<(SchemaRef, impl Iterator<Item = Result<RecordBatch, FileError>>), FileError> {
+    let builder = builder(path)?;
+    let schema = SchemaRef::clone(builder.schema());
+    let reader = builder.with_batch_size(ROWS_AT_A_TIME).build().map_err(|error| unreadable(path, error))?;
+    Ok((schema, reader.map(move |batch| batch.map_err(|error| unreadable(path, error)))))
 }
 
 /// A note in a file. Blocks.

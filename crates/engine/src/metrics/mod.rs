@@ -3,14 +3,13 @@
 mod snapshot;
 mod render;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
 use crate::event::{Event, EventKind, ListenerItem, Placement, RunId, WaitReason};
 use crate::graph::NodeId;
-use crate::limit::LimitKey;
 pub use render::MetricsPage;
 pub use snapshot::{DurationStats, Snapshot, WaitKind};
 
@@ -28,8 +27,6 @@ pub struct Metrics {
     /// Tables of ended runs, for reuse.
     spare: Vec<HashMap<NodeId, OpenNode>>,
     open_nodes: usize,
-    /// The present values of adaptive limits that changed; at most one entry per limit.
-    limits: BTreeMap<LimitKey, u32>,
     latest: Option<Instant>,
     lost_at: Option<Instant>,
     forget_at: Option<Instant>,
@@ -94,7 +91,6 @@ impl Metrics {
             runs: HashMap::new(),
             spare: Vec::new(),
             open_nodes: 0,
-            limits: BTreeMap::new(),
             latest: None,
             lost_at: None,
             forget_at: None,
@@ -131,9 +127,8 @@ impl Metrics {
                 self.counts.runs_ended[ending as usize] += 1;
                 self.end_run(run, at);
             }
-            EventKind::Limit(key, moved) => {
-                self.limits.insert(key, moved.to);
-            }
+            // The key is a number of one table of several. The tables have the values, by name.
+            EventKind::Limit(..) => {}
             EventKind::Waiting(node, wait) => self.turn(run, node, at, State::Waiting(wait)),
             EventKind::Started(node, place) => {
                 self.counts.attempts += 1;

@@ -37,14 +37,7 @@ impl Snapshot {
         page.gauge("runs_open", "Runs that have not ended.", &[("", "", self.runs_open)])?;
         page.gauge("nodes_in_flight", "Nodes that have started and not ended.", &[("", "", self.in_flight)])?;
         let waiting = [("on", "limit", self.on_limit), ("on", "retry", self.on_retry)];
-        page.gauge("nodes_waiting", "Ready nodes that wait for a limit or a retry.", &waiting)?;
-        if self.limits.is_empty() {
-            return Ok(());
-        }
-        let keys: Vec<String> = self.limits.iter().map(|(key, _)| key.to_string()).collect();
-        let limits =
-            keys.iter().zip(&self.limits).map(|(key, (_, limit))| ("key", key.as_str(), u64::from(*limit)));
-        page.gauge("limit", "Present value of each adaptive limit that changed.", &limits.collect::<Vec<_>>())
+        page.gauge("nodes_waiting", "Ready nodes that wait for a limit or a retry.", &waiting)
     }
 
     fn histograms(&self, page: &mut MetricsPage<'_>) -> fmt::Result {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{DurationHistogram, Metrics};
 use crate::event::{FailureReason, Placement, RunEnding};
-use crate::limit::LimitKey;
 
 /// The values of all metrics at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +29,6 @@ pub struct Snapshot {
     pub on_limit: u64,
     /// Nodes that wait for a retry.
     pub on_retry: u64,
-    /// The present values of adaptive limits that changed.
-    pub limits: Vec<(LimitKey, u32)>,
     /// Events that were lost. With any, all counts are too low.
     pub lost: u64,
     /// Starts that were not timed because too many runs or nodes were open.
@@ -95,7 +92,7 @@ const PAUSES: [WaitKind; 3] = [WaitKind::Limit, WaitKind::Retry, WaitKind::Queue
 
 impl Snapshot {
     pub(super) fn of(metrics: &Metrics) -> Snapshot {
-        let Metrics { counts, node_times, waits, run_times, runs, limits, .. } = metrics;
+        let Metrics { counts, node_times, waits, run_times, runs, .. } = metrics;
         let [in_flight, on_limit, on_retry] = counts.open;
         Snapshot {
             runs_started: counts.runs_started,
@@ -109,7 +106,6 @@ impl Snapshot {
             in_flight,
             on_limit,
             on_retry,
-            limits: limits.iter().map(|(key, limit)| (*key, *limit)).collect(),
             lost: counts.lost,
             untimed: counts.untimed,
             node_times: PLACES.map(|place| (place, DurationStats::of(&node_times[place as usize]))),

@@ -7,7 +7,7 @@
 mod files;
 mod token;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -85,17 +85,31 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    /// The name of a caller without a token.
+    /// The name of a caller without a token. A client of IPv6 usually has all addresses of a network of 64 bits, so they
+    /// have one name.
     pub(crate) fn name(self) -> Arc<str> {
-        match self {
+        match self.site() {
             Peer::Socket => "socket".into(),
+            Peer::Network(IpAddr::V6(network)) if !network.is_loopback() => format!("{network}/64").into(),
             Peer::Network(ip) => ip.to_string().into(),
             Peer::Unknown => "unknown".into(),
         }
     }
+
+    /// The client that an address belongs to: for IPv6, its network of 64 bits.
+    pub(crate) fn site(self) -> Peer {
+        let Peer::Network(ip) = self else { return self };
+        Peer::Network(match ip.to_canonical() {
+            IpAddr::V6(address) if !address.is_loopback() => {
+                let [a, b, c, d, ..] = address.segments();
+                Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+            }
+            other => other,
+        })
+    }
 }
 
-/// The caller of a request. Every request that passed the access check has it as an extension.
+/// The caller of a request that passed the access check. Its handler has it in [`CallInfo`](crate::observe::CallInfo).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// The name of the token, or the address that the request comes from.
@@ -178,4 +192,20 @@ fn bearer(headers: &HeaderMap) -> Result<Option<Token>, Denial> {
 )]
 fn wall_clock() -> SystemTime {
     SystemTime::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client with a network of addresses has one share of everything.
+    #[test]
+    fn clients_of_ipv6_are_named_by_their_network() {
+        let name = |ip: &str| Peer::Network(ip.parse().unwrap()).name().to_string();
+        assert_eq!(name("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");
+        assert_eq!(name("2001:db8:1:2:ffff::1"), name("2001:db8:1:2::7"));
+        assert_ne!(name("2001:db8:1:3::1"), name("2001:db8:1:2::1"));
+        assert_eq!((&*name("::1"), &*name("127.0.0.1")), ("::1", "127.0.0.1"));
+        assert_eq!(name("::ffff:192.0.2.7"), "192.0.2.7", "an address of IPv4");
+    }
 }

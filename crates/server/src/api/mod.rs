@@ -82,6 +82,30 @@ pub(crate) enum ParamKind {
     EventId,
 }
 
+/// A header that a route reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestHeader {
+    IdempotencyKey,
+    IfMatch,
+    IfNoneMatch,
+    IfRange,
+    /// The number of the last event of a run that the client has.
+    LastEventNumber,
+    /// The id of the last event of all runs that the client has.
+    LastEventId,
+    Range,
+    RequestTimeout,
+}
+
+/// A header of the responses of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResponseHeader {
+    ETag,
+    Location,
+    PlanVersion,
+    RunId,
+}
+
 /// A query parameter: its name, its values and its description.
 pub(crate) type QueryParam = (&'static str, ParamKind, &'static str);
 
@@ -98,12 +122,16 @@ pub(crate) struct Route {
     pub(crate) takes: RequestBody,
     pub(crate) answers: AnswerBody,
     pub(crate) query: &'static [QueryParam],
+    /// The headers that it reads, besides those that all routes read.
+    pub(crate) headers: &'static [RequestHeader],
+    /// The headers of its responses, besides those of all routes.
+    pub(crate) answer_headers: &'static [ResponseHeader],
 }
 
 impl Route {
     const fn new(method: &'static str, path: &'static str, needs: Needs, about: &'static str) -> Route {
         let (takes, answers) = (RequestBody::Empty, AnswerBody::Empty);
-        Route { method, path, needs, about, takes, answers, query: &[] }
+        Route { method, path, needs, about, takes, answers, query: &[], headers: &[], answer_headers: &[] }
     }
 
     const fn takes(self, takes: RequestBody) -> Route {
@@ -126,6 +154,14 @@ impl Route {
 
     const fn query(self, query: &'static [QueryParam]) -> Route {
         Route { query, ..self }
+    }
+
+    const fn headers(self, headers: &'static [RequestHeader]) -> Route {
+        Route { headers, ..self }
+    }
+
+    const fn answer_headers(self, answer_headers: &'static [ResponseHeader]) -> Route {
+        Route { answer_headers, ..self }
     }
 }
 

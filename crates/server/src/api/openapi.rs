@@ -6,7 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::{AnswerBody, Needs, ParamKind, ROUTES, RequestBody, Route};
+use super::{AnswerBody, Needs, ParamKind, ROUTES, RequestBody, RequestHeader, ResponseHeader, Route};
 
 /// The schemas of bodies.
 const SCHEMAS: &str = include_str!("schemas.json");
@@ -46,7 +46,7 @@ fn operation(route: &Route) -> Value {
         "tags": [tag(route)],
         "summary": route.about,
         "parameters": parameters(route),
-        "responses": { "2XX": answer_of(route), "default": error() },
+        "responses": { "2XX": answer_of(route), "default": error(route) },
     });
     match route.needs {
         Needs::Nothing => operation["security"] = json!([]),
@@ -96,7 +96,83 @@ fn parameters(route: &Route) -> Vec<Value> {
     let of_query = route.query.iter().map(|(name, kind, about)| {
         json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema(*kind) })
     });
-    of_path.chain(of_query).collect()
+    let of_route = route.headers.iter().map(|header| header_param(*header));
+    of_path.chain(of_query).chain(of_route).chain(all_headers()).collect()
+}
+
+/// The headers that every route reads.
+fn all_headers() -> [Value; 2] {
+    let param = |name: &str, about: &str, pattern: &str| {
+        json!({
+            "name": name, "in": "header", "required": false, "description": about,
+            "schema": { "type": "string", "pattern": pattern },
+        })
+    };
+    [
+        param(
+            "X-Request-Id",
+            "the id of the request in its response and the log",
+            "^[A-Za-z0-9._:-]{1,128}$",
+        ),
+        param(
+            "traceparent",
+            "the W3C trace context",
+            "^00-[0-9a-f]{31}[1-9a-f]-[0-9a-f]{15}[1-9a-f]-[0-9a-f]{2}$",
+        ),
+    ]
+}
+
+fn header_param(header: RequestHeader) -> Value {
+    let pattern = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+    let (name, about, schema) = match header {
+        RequestHeader::IdempotencyKey => (
+            "Idempotency-Key",
+            "a second submission with the same key and body is the first one",
+            pattern("^[!-~]{1,128}$"),
+        ),
+        RequestHeader::IfMatch => {
+            ("If-Match", "the address that the name must have", pattern("^\"[0-9a-f]{64}\"$"))
+        }
+        RequestHeader::IfNoneMatch => {
+            ("If-None-Match", "`*`, or the tags that the client has", pattern("^(\\*|\"[!-~]{1,80}\")$"))
+        }
+        RequestHeader::IfRange => ("If-Range", "the tag that a Range is for", pattern("^\"[0-9a-f]{64}\"$")),
+        RequestHeader::LastEventNumber => (
+            "Last-Event-ID",
+            "the number of the last event that the client has",
+            schema(ParamKind::AtLeast(0)),
+        ),
+        RequestHeader::LastEventId => {
+            ("Last-Event-ID", "the id of the last event that the client has", schema(ParamKind::EventId))
+        }
+        RequestHeader::Range => {
+            ("Range", "one part of the value", pattern("^bytes=([0-9]{1,15}-[0-9]{0,15}|-[0-9]{1,15})$"))
+        }
+        RequestHeader::RequestTimeout => {
+            ("Request-Timeout", "how long the response may take, as in `150ms`", schema(ParamKind::Time))
+        }
+    };
+    json!({ "name": name, "in": "header", "required": false, "description": about, "schema": schema })
+}
+
+/// The headers of a response.
+fn answer_headers(route: &Route, is_error: bool) -> Value {
+    let header = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
+    let mut headers = json!({ "X-Request-Id": header("the id of the request") });
+    if is_error {
+        headers["Retry-After"] = header("seconds until a retry makes sense, for 429 and 503");
+        return headers;
+    }
+    for own in route.answer_headers {
+        let (name, about) = match own {
+            ResponseHeader::ETag => ("ETag", "the address of the content, quoted"),
+            ResponseHeader::Location => ("Location", "the path of the new resource"),
+            ResponseHeader::PlanVersion => ("X-Plan-Version", "the version of the plan that answered"),
+            ResponseHeader::RunId => ("X-Run-Id", "the run, if its details are kept"),
+        };
+        headers[name] = header(about);
+    }
+    headers
 }
 
 /// The schema of a parameter in a path, by its name.
@@ -139,14 +215,16 @@ fn answer_of(route: &Route) -> Value {
             all["application/json"] = json!({ "schema": reference(schema) });
             all
         }
-        AnswerBody::Empty => return json!({ "description": "an empty response" }),
+        AnswerBody::Empty => {
+            return json!({ "description": "an empty response", "headers": answer_headers(route, false) });
+        }
     };
-    json!({ "description": "the response", "content": content })
+    json!({ "description": "the response", "headers": answer_headers(route, false), "content": content })
 }
 
-fn error() -> Value {
+fn error(route: &Route) -> Value {
     let content = content(&["application/json"], &reference("Error"));
-    json!({ "description": "the error, with advice", "content": content })
+    json!({ "description": "the error, with advice", "headers": answer_headers(route, true), "content": content })
 }
 
 /// The media types of a body, all with this schema.

@@ -3,6 +3,10 @@
 use super::AnswerBody::JsonOrMedia;
 use super::ParamKind::{AtLeast, Count, EventId, Flag, Id, Text, Time, Word};
 use super::RequestBody::{Bytes, Json};
+use super::RequestHeader::{
+    IdempotencyKey, IfMatch, IfNoneMatch, IfRange, LastEventId, LastEventNumber, Range, RequestTimeout,
+};
+use super::ResponseHeader::{ETag, Location, PlanVersion, RunId};
 use super::{DATASETS_MOST, NODES_MOST, Needs, ROWS_MOST, RUNS_MOST, Route};
 use crate::access::Scope;
 
@@ -34,11 +38,23 @@ pub(crate) const ROUTES: &[Route] = &[
         .json("Config"),
     // The console.
     Route::new("GET", "/", OPEN, "The page of the console.").media(HTML),
-    Route::new("GET", "/console/{*path}", OPEN, "The files of the console.").media(CONSOLE),
+    Route::new("GET", "/console/{*path}", OPEN, "The files of the console.")
+        .headers(&[IfNoneMatch])
+        .answer_headers(&[ETag])
+        .media(CONSOLE),
     // Blobs.
-    Route::new("POST", "/v1/blobs", RUN, "Stores the body as a blob.").takes(Bytes).json("StoredBlob"),
-    Route::new("PUT", "/v1/blobs", RUN, "Stores the body as a blob.").takes(Bytes).json("StoredBlob"),
-    Route::new("GET", "/v1/blobs/{address}", READ, "The bytes of a blob; one Range, ETag.").media(OCTETS),
+    Route::new("POST", "/v1/blobs", RUN, "Stores the body as a blob.")
+        .takes(Bytes)
+        .answer_headers(&[Location])
+        .json("StoredBlob"),
+    Route::new("PUT", "/v1/blobs", RUN, "Stores the body as a blob.")
+        .takes(Bytes)
+        .answer_headers(&[Location])
+        .json("StoredBlob"),
+    Route::new("GET", "/v1/blobs/{address}", READ, "The bytes of a blob; one Range, ETag.")
+        .headers(&[Range, IfRange, IfNoneMatch])
+        .answer_headers(&[ETag])
+        .media(OCTETS),
     // Recipes.
     Route::new("POST", "/v1/recipes", RUN, "Adds a recipe, or a list of recipes.")
         .takes(Json("Recipes"))
@@ -58,6 +74,8 @@ pub(crate) const ROUTES: &[Route] = &[
         "The value of a recipe, computed unless it is stored.",
     )
     .query(&[("timeout", Time, "how long to wait, as in `500ms`")])
+    .headers(&[Range, IfRange, IfNoneMatch, RequestTimeout])
+    .answer_headers(&[ETag])
     .media(OCTETS),
     // Plans.
     Route::new("GET", "/v1/plans", READ, "All plans with their versions and latencies.").json("Plans"),
@@ -71,6 +89,8 @@ pub(crate) const ROUTES: &[Route] = &[
             ("trace", Flag, "`true` keeps the run with its timeline"),
             ("by_output", Flag, "`true` for one list of rows per output"),
         ])
+        .headers(&[RequestTimeout])
+        .answer_headers(&[PlanVersion, RunId])
         .answers(JsonOrMedia("PlanAnswer", OTHER_FORMS)),
     Route::new("POST", "/v1/plans/{name}/reload", ADMIN, "Loads a plan again; 409 if its file is wrong.")
         .json("ChangedPlans"),
@@ -98,6 +118,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::new("GET", "/v1/refs/{name}", READ, "A name, its address and its history.").json("Name"),
     Route::new("PUT", "/v1/refs/{name}", RUN, "Gives a name an address; `If-Match`, `If-None-Match: *`.")
         .takes(Json("NewName"))
+        .headers(&[IfMatch, IfNoneMatch])
         .json("Name"),
     Route::new("DELETE", "/v1/refs/{name}", RUN, "Removes a name."),
     Route::new("GET", "/v1/status", READ, "How much is stored and what was done.").json("Status"),
@@ -120,15 +141,19 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::new("POST", "/v1/runs/{id}/cancel", RUN, "Asks a run under way to stop.").json("Cancelled"),
     Route::new("GET", "/v1/runs/{id}/events", READ, "The events of a run (server-sent events).")
         .query(&[("after", AtLeast(0), "the number of the event before the first")])
+        .headers(&[LastEventNumber])
         .media(EVENTS),
     Route::new("GET", "/v1/runs/{id}/{file}", READ, "`timeline.html`, `timeline.svg` or `timeline.json`.")
         .media(TIMELINE),
     Route::new("GET", "/v1/events", READ, "The starts and ends of all runs (server-sent events).")
         .query(&[("after", EventId, "the id of the event before the first")])
+        .headers(&[LastEventId])
         .media(EVENTS),
     // Datasets.
     Route::new("POST", "/v1/datasets", RUN, "Submits a dataset; `Idempotency-Key`.")
         .takes(Json("Submission"))
+        .headers(&[IdempotencyKey])
+        .answer_headers(&[Location])
         .json("SubmittedDataset"),
     Route::new("GET", "/v1/datasets", READ, "The latest datasets.")
         .query(&[

@@ -186,6 +186,7 @@ impl Job {
         let ended = RunEnd { state: run_state, degraded: failures, failures, rows: Some(end.rows) };
         let detail = RunDetail {
             error: end.error.clone(),
+            trace_id: self.spec.trace.as_ref().map(|trace| trace.trace_id().to_owned()),
             request: Some(json!({
                 "dataset": self.spec.id, "rows": self.spec.rows, "seed": self.spec.seed, "demo": self.spec.demo,
             })),

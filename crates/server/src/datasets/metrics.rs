@@ -89,10 +89,19 @@ impl Datasets {
                     page.add("anabranch_dataset_cells", labels, count as f64);
                 }
             }
-            for limit in live.build.limits().into_iter().take(NAMES_MOST) {
-                let labels = format!("dataset=\"{id}\",limit=\"{}\"", label(&limit.name));
-                page.add("anabranch_dataset_limit", labels.clone(), f64::from(limit.limit));
-                page.add("anabranch_dataset_in_flight", labels, f64::from(limit.in_flight));
+            // Long names may be the same once they are cut.
+            let mut limits: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+            for limit in live.build.limits() {
+                let name = if limits.len() < NAMES_MOST { label(&limit.name) } else { OTHER.to_owned() };
+                let sums = limits.entry(name).or_default();
+                sums[0] += u64::from(limit.limit);
+                sums[1] += u64::from(limit.in_flight);
+            }
+            for (limit, sums) in limits {
+                let names = ["anabranch_dataset_limit", "anabranch_dataset_in_flight"];
+                for (name, sum) in names.into_iter().zip(sums) {
+                    page.add(name, format!("dataset=\"{id}\",limit=\"{limit}\""), sum as f64);
+                }
             }
         }
         drop(finished);

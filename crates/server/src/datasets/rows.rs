@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::vec::IntoIter;
 
-use anabranch_dataset::output::{ExportFormat, FileError, Folder, RowFile, write_table};
+use anabranch_dataset::output::{ExportFormat, FileError, Folder, JoinedFile, RowFile, write_table};
 use anabranch_dataset_inspect::Report;
 use axum::body::Body;
 use bytes::Bytes;
@@ -154,7 +154,7 @@ impl Datasets {
         let (kind, format) = match query.format.as_deref().unwrap_or("jsonl") {
             "jsonl" => ("application/x-ndjson", ExportFormat::Jsonl),
             "csv" => ("text/csv; charset=utf-8", ExportFormat::Csv),
-            "parquet" => return self.only_parquet(id).await,
+            "parquet" => return self.parquet(id).await,
             other => {
                 let message = format!("`format` is {other:?}; it may be jsonl, csv or parquet");
                 return Err(Failure::new(Code::InvalidArgument, message));
@@ -168,13 +168,17 @@ impl Datasets {
         Ok((kind, Body::from_stream(stream::try_unfold(export, Export::next))))
     }
 
-    async fn only_parquet(&self, id: RunId) -> Result<(&'static str, Body), Failure> {
+    /// All rows on disk as one Parquet file.
+    async fn parquet(&self, id: RunId) -> Result<(&'static str, Body), Failure> {
+        const KIND: &str = "application/vnd.apache.parquet";
         let output = self.output(id)?;
         let listed =
             self.off_workers(move || Folder::open(&output).and_then(|folder| folder.row_files())).await?;
-        let mut files = listed.map_err(|error| unread(&error))?;
-        match (files.pop(), files.is_empty()) {
-            (Some(path), true) => {
+        let files = listed.map_err(|error| unread(&error))?;
+        match &files[..] {
+            [] => Err(Failure::new(Code::NotFound, "the dataset has no rows on disk so far")),
+            [path] => {
+                let path = path.clone();
                 let opened = self.off_workers(move || {
                     let file = File::open(path).ok()?;
                     let size = file.metadata().ok()?.len();
@@ -182,15 +186,17 @@ impl Datasets {
                 });
                 let gone = || Failure::new(Code::NotFound, "the file of the dataset is gone");
                 let (file, size) = opened.await?.ok_or_else(gone)?;
-                Ok(("application/vnd.apache.parquet", self.stream_file(file, size)))
+                Ok((KIND, self.stream_file(file, size)))
             }
-            (None, _) => Err(Failure::new(Code::NotFound, "the dataset has no rows on disk so far")),
-            (Some(_), false) => {
-                let message = format!(
-                    "the dataset has {} Parquet files; GET /v1/datasets/{id}/files lists them",
-                    files.len() + 1
-                );
-                Err(Failure::new(Code::FailedPrecondition, message))
+            _ => {
+                let state = (self.clone(), JoinedFile::new(files));
+                let pieces = stream::try_unfold(state, |(datasets, mut joined)| async move {
+                    let read =
+                        datasets.off_workers(move || joined.next().transpose().map(|piece| (piece, joined)));
+                    let (piece, joined) = read.await?.map_err(|error| unread(&error))?;
+                    Ok::<_, Failure>(piece.map(|piece| (Bytes::from(piece), (datasets, joined))))
+                });
+                Ok((KIND, Body::from_stream(pieces)))
             }
         }
     }

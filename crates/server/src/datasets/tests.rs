@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anabranch_model::HttpSettings;
 use anabranch_recipe::{Executor, Functions};
@@ -7,14 +8,21 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use anabranch_engine::options::Class;
-
 use super::*;
 
-/// Jobs in a folder of their own, which is removed with them.
+/// Jobs in a folder of their own, which is removed after them.
 struct OpenJobs {
     datasets: Datasets,
-    folder: PathBuf,
+    folder: Folder,
+}
+
+/// A folder that is removed when it is dropped.
+struct Folder(PathBuf);
+
+/// Waits for something that comes soon. Only a failing test waits this long.
+#[allow(clippy::disallowed_methods, reason = "threads need a real bound")]
+async fn soon<T>(wait: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(600), wait).await.expect("it takes too long")
 }
 
 impl OpenJobs {
@@ -27,20 +35,23 @@ impl OpenJobs {
         let executor = Executor::in_memory(Functions::builtin()).unwrap();
         let engine = executor.engine();
         let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock())).unwrap();
-        let runs = Runs::in_memory(Arc::clone(engine.pool(Class::Batch)));
-        OpenJobs { datasets: Datasets::open(settings, engine, client, &runs).unwrap(), folder }
+        let runs = Runs::in_memory();
+        OpenJobs {
+            datasets: Datasets::open(settings, engine, client, &runs).unwrap(),
+            folder: Folder(folder),
+        }
     }
 
     /// The folders of accepted jobs.
     fn folders(&self) -> usize {
-        let names = std::fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let names = std::fs::read_dir(&self.folder.0).unwrap().map(|entry| entry.unwrap().file_name());
         names.filter(|name| !name.to_string_lossy().ends_with(".new")).count()
     }
 }
 
-impl Drop for OpenJobs {
+impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -57,15 +68,21 @@ async fn a_job_whose_client_leaves_is_accepted_as_a_whole() {
     let mut submitted = Box::pin(jobs.datasets.submit(submission(Some("order-7"))));
     let _ = (&mut submitted).now_or_never();
     drop(submitted);
-    while jobs.folders() == 0 {
-        tokio::task::yield_now().await;
-    }
-    let again = loop {
-        match jobs.datasets.submit(submission(Some("order-7"))).await {
-            Err(failure) if failure.code == Code::Aborted => tokio::task::yield_now().await,
-            submitted => break submitted.unwrap(),
+    soon(async {
+        while jobs.folders() == 0 {
+            tokio::task::yield_now().await;
         }
-    };
+    })
+    .await;
+    let again = soon(async {
+        loop {
+            match jobs.datasets.submit(submission(Some("order-7"))).await {
+                Err(failure) if failure.code == Code::Aborted => tokio::task::yield_now().await,
+                submitted => break submitted.unwrap(),
+            }
+        }
+    })
+    .await;
     assert_eq!(jobs.folders(), 1, "the retry finds the job");
     assert_eq!(jobs.datasets.shared.lock().by_id.keys().copied().collect::<Vec<_>>(), [again.id]);
 }
@@ -92,7 +109,7 @@ async fn a_client_has_half_of_the_jobs() {
     assert_eq!((refusal(&jobs, "a").await, refusal(&jobs, "a").await), (String::new(), String::new()));
     assert!(refusal(&jobs, "a").await.starts_with("this client has 2 datasets"));
     assert_eq!(refusal(&jobs, "b").await, "");
-    let spec = std::fs::read_dir(&jobs.folder).unwrap().next().unwrap().unwrap().path().join("spec.json");
+    let spec = std::fs::read_dir(&jobs.folder.0).unwrap().next().unwrap().unwrap().path().join("spec.json");
     let spec: spec::Spec = serde_json::from_slice(&std::fs::read(spec).unwrap()).unwrap();
     assert!(["a", "b"].contains(&&*spec.client), "a restart knows whose job it is: {}", spec.client);
 

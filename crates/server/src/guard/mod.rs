@@ -8,6 +8,7 @@
 mod hosts;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
@@ -23,6 +24,7 @@ use crate::api::{self, Needs, Place, RequestBody};
 use crate::connections::Call;
 use crate::deadline;
 use crate::failure::{Failure, over_http, refusal};
+use crate::http::plans;
 use crate::load::{Slot, SlotRefusal, Work};
 use crate::observe::Arrival;
 use crate::service::Shared;
@@ -109,13 +111,19 @@ pub(crate) async fn guard<B, A: Future<Output = Response>>(
         Err(refused) => return GuardedAnswer { answer: refused.answer(is_grpc), caller: None, open: None },
     };
     let name = Some(Arc::clone(&caller.name));
-    Call::current().iter().for_each(|call| call.set_client(&caller.name));
+    let until = arrival.deadline(deadline::of_client(request.uri(), request.headers()));
+    if let Some(call) = Call::current() {
+        call.set_client(&caller.name);
+        until.into_iter().for_each(|until| call.set_deadline(until));
+    }
     let is_free = place.route().is_some_and(|route| WITHOUT_SLOT.contains(&route.path));
     let slots = match is_free {
         true => Ok((None, None)),
         false => {
-            let work = place.work(request.uri().path());
-            slots(shared, work, &caller, request.headers(), arrival).await
+            let path = request.uri().path();
+            // A plan has a time limit of its own, which counts only if the request must wait.
+            let own = || arrival.deadline(plans::own_deadline(shared, place, path));
+            slots(shared, place.work(path), &caller, || until.into_iter().chain(own()).min()).await
         }
     };
     match slots {
@@ -135,13 +143,10 @@ async fn slots(
     shared: &Shared,
     work: Work,
     caller: &Caller,
-    headers: &HeaderMap,
-    arrival: Arrival,
+    deadline: impl Fn() -> Option<Instant>,
 ) -> Result<(Option<Slot>, Option<Slot>), SlotRefusal> {
-    // A malformed timeout is reported by the handler.
-    let deadline = || arrival.deadline(deadline::of_headers(headers).ok().flatten());
-    let open = shared.open_calls.enter(&caller.name, deadline).await?;
-    let slot = shared.slots.of(work).enter(&caller.name, deadline).await?;
+    let open = shared.open_calls.enter(&caller.name, &deadline).await?;
+    let slot = shared.slots.of(work).enter(&caller.name, &deadline).await?;
     Ok((Some(slot), Some(open)))
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn submit(
         key.transpose().map_err(|_| Failure::new(Code::InvalidArgument, "`Idempotency-Key` is not text"))?;
     let text = super::body(&shared, body).await?;
     datasets.check_body(text.len())?;
-    let submission = shared.blocking.run(move || Submission::read(&text, key)).await??.with_trace(trace);
+    let submission = shared.bodies.run(move || Submission::read(&text, key)).await??.with_trace(trace);
     let job = datasets.submit(submission.with_client(&client)).await?;
     let location = [(LOCATION, format!("/v1/datasets/{}", job.id))];
     Ok((StatusCode::ACCEPTED, location, Json(json!({ "id": job.id, "run": job.run }))).into_response())

@@ -28,6 +28,7 @@ use tonic::Code;
 
 use crate::connections::Call;
 use crate::failure::{Failure, refusal};
+use crate::incoming::LATE;
 use crate::service::Shared;
 
 pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
@@ -153,18 +154,20 @@ async fn parsed<T: Send + 'static>(
     }
     let memory_most = memory_most.min(text.len().saturating_mul(GROWTH_MOST));
     charge(shared, memory_most).await?;
-    shared.blocking.run(move || parse(&text, memory_most)).await?
+    shared.bodies.run(move || parse(&text, memory_most)).await?
 }
 
-/// Takes memory of the budget for parsed values, until the call is answered.
-async fn charge(shared: &Shared, memory: usize) -> Result<(), Failure> {
+/// Takes memory of the budget for parsed values, until the call is answered. Returns the bytes that were taken.
+async fn charge(shared: &Shared, memory: usize) -> Result<usize, Failure> {
     // A program that calls the router itself bounds its own calls.
-    let Some(call) = Call::current() else { return Ok(()) };
+    let Some(call) = Call::current() else { return Ok(0) };
     match shared.budget.clone().take(call.taker(), memory).await {
         Some(share) => {
+            let taken = share.bytes();
             call.hold(share);
-            Ok(())
+            Ok(taken)
         }
+        None if call.is_late() => Err(Failure::new(Code::DeadlineExceeded, LATE)),
         None => {
             Err(Failure::new(Code::Unavailable, "other requests take all memory for bodies; try again later"))
         }
@@ -232,6 +235,32 @@ mod tests {
     use crate::access::Peer;
     use crate::connections::Activity;
     use crate::{Service, Settings};
+
+    /// A request that waits for memory is answered when its time has passed.
+    #[tokio::test]
+    async fn nobody_waits_for_memory_longer_than_the_request_has_time() {
+        let settings =
+            Settings { unfinished_wait: std::time::Duration::from_secs(3600), ..Settings::default() };
+        let service = Service::new(Executor::in_memory(Functions::builtin()).unwrap(), settings);
+        let shared = &service.shared;
+        let activity =
+            Arc::new(Activity::new(Arc::clone(&shared.clock), Arc::clone(&shared.traffic), Peer::Socket));
+        let [holder, call] = [activity.begin(), activity.begin()];
+        assert!(holder.try_charge(shared.settings.unfinished_most));
+        call.set_deadline(shared.clock.now());
+        let charged = call.scope({
+            let shared = Arc::clone(shared);
+            async move { charge(&shared, 1).await }
+        });
+        assert_eq!(charged.await.unwrap_err().code, Code::DeadlineExceeded);
+        let bounded = activity.begin();
+        bounded.set_wait_most(std::time::Duration::ZERO);
+        let charged = bounded.scope({
+            let shared = Arc::clone(shared);
+            async move { charge(&shared, 1).await }
+        });
+        assert_eq!(charged.await.unwrap_err().code, Code::Unavailable);
+    }
 
     #[tokio::test]
     async fn the_memory_of_parsed_values_is_held_until_the_answer() {

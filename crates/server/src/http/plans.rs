@@ -17,6 +17,7 @@ use serde_json::json;
 use tonic::Code;
 
 use crate::api::{Place, RUN_PLAN};
+use crate::connections::Call;
 use crate::deadline;
 use crate::failure::{Failure, refusal};
 use crate::observe::{CallInfo, HEADERS, RequestId, X_REQUEST_ID};
@@ -59,6 +60,11 @@ pub(crate) fn named_entry(shared: &Shared, place: Place, path: &str) -> Option<A
     place.route().filter(|route| route.path == RUN_PLAN)?;
     let name = path.strip_prefix("/v1/plans/")?.strip_suffix("/run")?;
     shared.plans.as_ref()?.entry(name).ok()
+}
+
+/// The time limit of a plan, for a request that [`named_entry`] finds.
+pub(crate) fn own_deadline(shared: &Shared, place: Place, path: &str) -> Option<Duration> {
+    named_entry(shared, place, path)?.current.as_ref()?.plan.compiled().deadline
 }
 
 /// Answers one request that came through the router.
@@ -120,6 +126,9 @@ where
     let registries = match &entry.current {
         Some(version) => {
             // Under overload most requests are refused, so they should cost little: this one is not read.
+            if let (Some(most), Some(call)) = (version.plan.compiled().deadline, Call::current()) {
+                call.set_wait_most(most);
+            }
             version.plan.check_load(call.arrival.deadline(within)).map_err(|error| entry.refused(&error))?;
             Arc::clone(version.plan.engine().registries())
         }
@@ -180,14 +189,20 @@ async fn parse(shared: &Shared, text: &Bytes, registries: &Arc<Registries>) -> R
         );
         return Err(Failure::new(Code::OutOfRange, message).into());
     }
-    let (text, registries) = (text.clone(), Arc::clone(registries));
+    let (kept, text, registries) = (KEPT_PER_BYTE * text.len(), text.clone(), Arc::clone(registries));
     let parsed = async {
-        super::charge(shared, memory).await?;
-        super::off_workers(shared, move || Request::parse(&text, &registries)).await
+        let taken = super::charge(shared, memory).await?;
+        let parsed = super::off_workers(shared, move || Request::parse(&text, &registries)).await;
+        // The worst case of parsing is far above the usual one, and the run may take long.
+        Call::current().iter().for_each(|call| call.give_back(taken.saturating_sub(kept)));
+        parsed
     };
     // In a box, so that the future of a small request stays small.
     Ok(Box::pin(parsed).await??)
 }
+
+/// The memory that the values of a parsed request take, per byte of its text. Short texts in lists take the most.
+const KEPT_PER_BYTE: usize = 8;
 
 /// An upper bound of the memory that the parsed values of a JSON text take. An object has a tree node for its first
 /// fields. Every other value is an element of a list that may have three times the memory that it needs.
@@ -249,8 +264,34 @@ async fn change(shared: &Shared, kind: ChangeKind) -> Result<Response, Failure> 
 
 #[cfg(test)]
 mod tests {
+    use anabranch_recipe::{Executor, Functions};
+
     use super::*;
+    use crate::access::Peer;
     use crate::allocated::peak_of;
+    use crate::connections::Activity;
+    use crate::{Service, Settings};
+
+    /// The memory of the worst case is given back before the run begins.
+    #[tokio::test]
+    async fn a_parsed_request_holds_what_it_takes() {
+        let service = Service::new(Executor::in_memory(Functions::builtin()).unwrap(), Settings::default());
+        let shared = &service.shared;
+        let activity =
+            Arc::new(Activity::new(Arc::clone(&shared.clock), Arc::clone(&shared.traffic), Peer::Socket));
+        let call = activity.begin();
+        let ids = vec!["101"; 20_000].join(",");
+        let text = Bytes::from(format!("{{\"user_id\":1,\"candidates\":[{ids}]}}"));
+        let parsed = call.scope({
+            let (shared, text) = (Arc::clone(shared), text.clone());
+            async move { parse(&shared, &text, &Arc::new(Registries::default())).await.is_ok() }
+        });
+        assert!(parsed.await);
+        let held = shared.budget.taken();
+        assert!(held > 0 && held <= KEPT_PER_BYTE * text.len() && held < memory_of(&text) / 2, "{held}");
+        call.release();
+        assert_eq!(shared.budget.taken(), 0);
+    }
 
     /// A text is refused before it is parsed, so the estimate must not be lower than the memory of parsing.
     #[test]

@@ -198,7 +198,7 @@ pub(super) async fn timeline(
     let none = || Failure::new(Code::NotFound, format!("no timeline of the run {} is kept", summary.id));
     let detail = detail.ok_or_else(none)?;
     let title = format!("{} {}", summary.kind, summary.name);
-    let drawn = shared.blocking.run(move || {
+    let drawn = shared.drawings.run(move || {
         let timeline = detail.drawable()?;
         Some(timeline.map(|timeline| draw(&timeline, &title, &|node| detail.node_name(node))))
     });

@@ -16,6 +16,12 @@ pub(super) fn write(status: &Status, page: &mut MetricsPage<'_>) {
         ("store_names", "Names.", store.names),
         ("store_used_bytes", "Bytes that count against the quota.", store.used_bytes),
         ("store_index_bytes", "Bytes of the index on disk.", store.index_bytes),
+        ("store_index_damaged", "1 while a damaged index is rebuilt.", u64::from(store.health.index_damaged)),
+        (
+            "store_over_quota",
+            "1 if the store cannot get below its quota.",
+            u64::from(store.health.over_quota),
+        ),
         ("recipes_computing", "Recipes that are being computed.", status.computing as u64),
     ] {
         gauge(page, name, help, value);
@@ -31,6 +37,13 @@ pub(super) fn write(status: &Status, page: &mut MetricsPage<'_>) {
         ("cache_evictions", "Values that it evicted.", store.cache.evicted),
         ("store_damaged", "Records and files that were found damaged.", store.health.damaged),
         ("store_lost", "Acknowledged items that were lost.", store.health.lost),
+        (
+            "store_diverged",
+            "Recipes with another value than the one that was remembered.",
+            store.health.diverged,
+        ),
+        ("store_failures", "Work in the background that failed.", store.health.failures),
+        ("store_index_rebuilt", "Rebuilds of a damaged index.", store.health.index_rebuilt),
     ] {
         counter(page, name, help, value);
     }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-/// Identifies a request in its response, in log lines and in the record of its run. It is an extension of every
-/// request.
+/// Identifies a request in its response, in log lines and in the record of its run. Handlers have it in
+/// [`CallInfo`](super::CallInfo).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestId {
     text: Arc<str>,
@@ -113,8 +113,8 @@ fn write_hex(out: &mut [u8], number: u64) {
 pub(super) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// The distributed trace of a request, from the W3C headers `traceparent` and `tracestate`. It is an extension of
-/// requests that have one.
+/// The distributed trace of a request, from the W3C headers `traceparent` and `tracestate`. Handlers have it in
+/// [`CallInfo`](super::CallInfo).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     parent: Arc<str>,
@@ -131,6 +131,12 @@ pub(crate) struct TraceHeaders {
 }
 
 impl TraceHeaders {
+    /// The id of the trace.
+    pub(crate) fn trace_id(&self) -> &str {
+        // The second of the four parts; see `onward_headers`.
+        self.traceparent.split('-').nth(1).unwrap_or_default()
+    }
+
     /// Names and values.
     pub(crate) fn pairs(&self) -> Vec<(&'static str, &str)> {
         let state = self.tracestate.as_deref().map(|state| ("tracestate", state));

@@ -13,6 +13,8 @@ const FEWEST_REQUESTS: u64 = 100;
 const FEWEST_FAILING: u64 = 20;
 const CLEAR_FAILURES: f64 = 0.5;
 const FEW_FAILURES: f64 = 0.1;
+/// The fewest requests of the served version that show that its sources work.
+const FEWEST_OTHERS: u64 = 20;
 /// The accepted increase of the failure rate.
 const MORE_FAILURES: f64 = 0.005;
 /// The accepted ratio of the two 99th percentiles. Percentiles are up to 6% too high.
@@ -34,15 +36,17 @@ pub(crate) fn judge(entry: &Entry, settings: Option<&CanarySettings>) -> Option<
     let is_over = now.saturating_duration_since(canary.began) >= settings.trial;
     let (new, old) = (canary.version.stats.period(), current.stats.period().since(&canary.current_before));
     match is_over {
-        true => compare(&new, &old),
-        false => clear_failure(&new, &old),
+        true => compare(&new, &old, canary.share),
+        false => clear_failure(&new, &old, canary.share),
     }
 }
 
-/// The verdict on a version that fails on most requests.
-fn clear_failure(new: &Period, old: &Period) -> Option<Verdict> {
+/// The verdict on a version that fails on most requests of its share of the users. It is not judged for a source that
+/// fails for both versions, so there must be requests of the other, unless it has none because the new one has them all.
+fn clear_failure(new: &Period, old: &Period, share: f64) -> Option<Verdict> {
     let fails = new.latency.count >= FEWEST_FAILING && new.rate() >= CLEAR_FAILURES;
-    (fails && old.rate() <= FEW_FAILURES).then(|| roll_back(new, old))
+    let has_others = old.latency.count >= FEWEST_OTHERS || share >= 1.0;
+    (fails && has_others && old.rate() <= FEW_FAILURES).then(|| roll_back(new, old))
 }
 
 fn roll_back(new: &Period, old: &Period) -> Verdict {
@@ -51,9 +55,9 @@ fn roll_back(new: &Period, old: &Period) -> Verdict {
 }
 
 /// The verdict at the end of a trial on the requests of both versions during the trial.
-fn compare(new: &Period, old: &Period) -> Option<Verdict> {
+fn compare(new: &Period, old: &Period, share: f64) -> Option<Verdict> {
     if new.latency.count < FEWEST_REQUESTS {
-        return clear_failure(new, old);
+        return clear_failure(new, old, share);
     }
     if new.rate() > old.rate() + MORE_FAILURES {
         return Some(roll_back(new, old));
@@ -115,26 +119,30 @@ mod tests {
     #[test]
     fn a_version_that_clearly_fails_is_rolled_back_early() {
         let totals = |failed, count| requests(failed, &[(count, 10)]);
-        for (new, old, is_bad) in [
-            ((20, 20), (0, 400), true),
-            ((10, 20), (0, 0), true),
-            ((19, 19), (0, 400), false),
-            ((9, 20), (0, 400), false),
-            ((20, 20), (200, 400), false),
+        for (new, old, share, is_bad) in [
+            ((20, 20), (0, 400), 0.1, true),
+            ((10, 20), (0, 20), 0.1, true),
+            ((19, 19), (0, 400), 0.1, false),
+            ((9, 20), (0, 400), 0.1, false),
+            ((20, 20), (200, 400), 0.1, false),
+            // An outage looks like that if the others have no requests yet.
+            ((20, 20), (0, 0), 0.9, false),
+            ((20, 20), (0, 19), 0.9, false),
+            ((20, 20), (0, 0), 1.0, true),
         ] {
-            let verdict = clear_failure(&totals(new.0, new.1), &totals(old.0, old.1));
+            let verdict = clear_failure(&totals(new.0, new.1), &totals(old.0, old.1), share);
             assert_eq!(verdict.is_some(), is_bad, "{new:?} {old:?}");
         }
-        let verdict = clear_failure(&totals(20, 20), &totals(1, 100));
+        let verdict = clear_failure(&totals(20, 20), &totals(1, 100), 0.1);
         let why = "100.0% of its requests failed, 1.0% of the others";
         assert_eq!(verdict, Some(Verdict::RollBack(why.to_owned())));
     }
 
     #[test]
     fn a_trial_with_too_few_requests_goes_on() {
-        assert_eq!(compare(&requests(0, &[(99, 900)]), &requests(0, &[(900, 10)])), None);
+        assert_eq!(compare(&requests(0, &[(99, 900)]), &requests(0, &[(900, 10)]), 0.1), None);
         assert!(
-            compare(&requests(60, &[(99, 10)]), &requests(0, &[(900, 10)])).is_some(),
+            compare(&requests(60, &[(99, 10)]), &requests(0, &[(900, 10)]), 0.1).is_some(),
             "it clearly fails"
         );
     }
@@ -157,9 +165,9 @@ mod tests {
                 None => Verdict::Promote,
                 Some(why) => Verdict::RollBack(why.to_owned()),
             };
-            assert_eq!(compare(&requests(failed, times), &old), Some(verdict), "{failed} {times:?}");
+            assert_eq!(compare(&requests(failed, times), &old, 0.1), Some(verdict), "{failed} {times:?}");
         }
-        assert_eq!(compare(&requests(0, &[(100, 900)]), &Period::default()), Some(Verdict::Promote));
+        assert_eq!(compare(&requests(0, &[(100, 900)]), &Period::default(), 0.1), Some(Verdict::Promote));
     }
 
     /// A store that became slow during the trial makes both slow; one that was slow before it makes neither look good.
@@ -168,7 +176,7 @@ mod tests {
         let stats = Histogram::default();
         let add = |count: u64, ms: u64| (0..count).for_each(|_| stats.add(Duration::from_millis(ms)));
         let period = |failed| Period { latency: stats.read(), failed };
-        let is_promoted = |new: &Period, old: &Period| compare(new, old) == Some(Verdict::Promote);
+        let is_promoted = |new: &Period, old: &Period| compare(new, old, 0.1) == Some(Verdict::Promote);
         add(100_000, 10);
         let before = period(500);
         add(1_000, 50);

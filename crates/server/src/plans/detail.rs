@@ -9,7 +9,8 @@ use super::describe::{kind_word, millis};
 use super::run::EndedCall;
 use super::version::Version;
 use crate::runs::{
-    EndedRun, GraphNode, Rate, RunDetail, RunGraph, RunId, RunKind, RunState, RunTimeline, Runs,
+    EndedRun, GraphNode, LiveRun, Rate, RunDetail, RunEnd, RunGraph, RunId, RunKind, RunState, RunTimeline,
+    Runs,
 };
 
 /// The most failed and degraded runs per second whose details are kept. Without it, an outage would fill the registry
@@ -29,8 +30,9 @@ pub(super) struct DetailRates {
 }
 
 impl Plans {
-    /// Adds the run of a request to the registry. Returns its id if its details are kept.
-    pub(super) fn record(&self, ended: &EndedCall<'_>, runs: &Runs) -> Option<RunId> {
+    /// Adds the run of a request to the registry, or ends it there if it is listed. Returns its id if its details are
+    /// kept.
+    pub(super) fn record(&self, ended: &EndedCall<'_>, runs: &Runs, live: Option<LiveRun>) -> Option<RunId> {
         let (state, degraded, failures, rows) = match ended.answer {
             Ok(answer) => {
                 let rows = answer.outputs.iter().map(|rows| rows.len() as u64).sum();
@@ -47,16 +49,22 @@ impl Plans {
                 (RunState::Complete, Some(_)) => kept.samples.allows(SAMPLES_PER_SECOND, now()),
                 _ => kept.failures.allows(FAILURES_PER_SECOND, now()),
             };
-        let run = EndedRun {
-            kind: RunKind::Plan,
-            name: ended.entry.name.clone(),
-            state,
-            duration: ended.took,
-            degraded: degraded as u32,
-            failures,
-            rows,
+        let (degraded, detail) = (degraded as u32, is_kept.then(|| self.detail(ended)));
+        let id = match live {
+            Some(live) => {
+                let id = live.id();
+                ended
+                    .ledger()
+                    .iter()
+                    .for_each(|entry| live.event("degraded", &shown_entry(entry, ended.version)));
+                live.end(RunEnd { state, degraded, failures, rows }, detail);
+                id
+            }
+            None => {
+                let (kind, name, duration) = (RunKind::Plan, ended.entry.name.clone(), ended.took);
+                runs.record(EndedRun { kind, name, state, duration, degraded, failures, rows }, detail)
+            }
         };
-        let id = runs.record(run, is_kept.then(|| self.detail(ended)));
         is_kept.then_some(id)
     }
 
@@ -66,22 +74,29 @@ impl Plans {
     }
 
     fn detail(&self, ended: &EndedCall<'_>) -> RunDetail {
-        let (ledger, error) = match ended.answer {
-            Ok(answer) => (&answer.ledger[..], None),
-            Err(error) => (ended.failed_ledger, Some(error.to_string())),
-        };
+        let error = ended.answer.as_ref().err().map(ToString::to_string);
         let entry = |entry| shown_entry(entry, ended.version);
         let keeps_request = self.keeps_request(ended.is_asked) && ended.text.len() <= REQUEST_MOST;
         let request = keeps_request.then(|| serde_json::from_slice::<Value>(ended.text).ok()).flatten();
         RunDetail {
             deadline_ms: ended.within.map(millis),
             request_id: Some(ended.id.as_str().to_owned()),
+            trace_id: ended.trace_id.map(str::to_owned),
             error,
             request,
             result: None,
-            ledger: ledger.iter().map(entry).collect(),
+            ledger: ended.ledger().iter().map(entry).collect(),
             graph: graph(ended.version),
             timeline: ended.trace.map(|trace| RunTimeline::from(trace.timeline())),
+        }
+    }
+}
+
+impl EndedCall<'_> {
+    fn ledger(&self) -> &[LedgerEntry] {
+        match self.answer {
+            Ok(answer) => &answer.ledger,
+            Err(_) => self.failed_ledger,
         }
     }
 }

@@ -387,7 +387,7 @@ impl Entry {
             return self;
         }
         (self.problem, self.rolled_back) = (None, None);
-        let on_trial = self.canary.take().filter(|canary| canary.version.id == version.id);
+        let on_trial = self.canary.take().filter(|canary| canary.version.source == version.source);
         match (takeover, other) {
             (Takeover::Canary(share), Some(current)) => {
                 self.canary = Some(Arc::new(match on_trial {

@@ -8,6 +8,7 @@ mod canary;
 mod loader;
 mod failure;
 mod run;
+mod late;
 mod describe;
 mod detail;
 mod metrics;
@@ -35,6 +36,7 @@ pub use settings::{CanarySettings, PlanSettings};
 pub(crate) use table::{Entry, Table};
 
 use crate::failure::Failure;
+use late::LateRequests;
 use loader::{FirstLoad, Loader, SharedTable};
 
 /// The most changes that wait for the current one.
@@ -51,6 +53,9 @@ struct Inner {
     keep_requests: bool,
     captures: Option<Captures>,
     kept: detail::DetailRates,
+    late: Arc<LateRequests>,
+    /// In a mutex, because the guard is not `Sync`.
+    _ticker: Mutex<AbortOnDrop>,
 }
 
 /// The sampler of captures, and the task that writes them.
@@ -94,7 +99,10 @@ impl Plans {
             }
         };
         let kept = detail::DetailRates::default();
-        Ok(Plans(Arc::new(Inner { table, changes, keep_requests, captures, kept })))
+        let late = Arc::new(LateRequests::new());
+        let wake = Arc::clone(&late).wake(Arc::clone(runs.clock()));
+        let _ticker = Mutex::new(runs.tasks().spawn(Box::pin(wake)));
+        Ok(Plans(Arc::new(Inner { table, changes, keep_requests, captures, kept, late, _ticker })))
     }
 
     /// Reloads the plans whose files changed. If a file is invalid, nothing changes and the error has the problems.

@@ -1,5 +1,6 @@
 //! One request for a plan, from its parsed form to its response.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,12 +9,16 @@ use anabranch_plan::inspect::{Inspection, InspectionOutcome};
 use anabranch_plan::{Answer, Error, LedgerEntry, Request, RunOptions};
 use anabranch_plan_inspect::{Trace, inspect_traced};
 use bytes::Bytes;
+use serde_json::json;
+use tonic::Code;
 
+use super::late::LONG;
 use super::table::{Counts, Entry};
 use super::version::Version;
 use super::{PlanFailure, Plans};
+use crate::failure::Failure;
 use crate::observe::{Arrival, RequestId, TraceContext};
-use crate::runs::{RunId, Runs};
+use crate::runs::{LiveRun, RunEnd, RunId, RunKind, RunState, Runs};
 
 /// A request for a plan.
 pub(crate) struct PlanCall {
@@ -52,6 +57,8 @@ pub(crate) struct EndedCall<'a> {
     pub(crate) is_asked: bool,
     pub(crate) text: &'a Bytes,
     pub(crate) id: &'a RequestId,
+    /// The id of the distributed trace.
+    pub(crate) trace_id: Option<&'a str>,
     pub(crate) within: Option<Duration>,
     pub(crate) took: Duration,
 }
@@ -75,10 +82,28 @@ impl Plans {
         let own = || version.plan.compiled().deadline.and_then(|own| began.checked_add(own));
         let until = until.filter(|until| own().is_none_or(|own| *until < own));
         let deadline = arrival.deadline(within).into_iter().chain(until).min();
-        let trace = context.and_then(|context| context.onward());
+        let trace_id = context.as_ref().map(TraceContext::trace_id);
+        let trace = context.as_ref().and_then(TraceContext::onward);
         let options = RunOptions { deadline, trace, ..RunOptions::default() };
-        let (inspected, trace) = self.run_version(version, request, &options, is_asked).await;
-        let InspectionOutcome { answer, failed_ledger, .. } = inspected;
+        let mut run = pin!(self.run_version(version, request, &options, is_asked));
+        let (outcome, live) = match self.0.late.short(&**clock, began, run.as_mut()).await {
+            Some(outcome) => (outcome, None),
+            None => match self.0.late.list() {
+                None => (run.await, None),
+                Some(listed) => {
+                    let live = begin(runs, entry, version, &id);
+                    let cancelled = live.cancelled();
+                    let outcome = tokio::select! {
+                        biased;
+                        outcome = run => outcome,
+                        () = cancelled => return Err(PlanFailure::from(stopped(live))),
+                    };
+                    drop(listed);
+                    (outcome, Some(live))
+                }
+            },
+        };
+        let (InspectionOutcome { answer, failed_ledger, .. }, trace) = outcome;
         let took = clock.now().saturating_duration_since(began);
         in_flight.end(count(&entry.counts, version, &answer, took));
         let ended = EndedCall {
@@ -90,10 +115,11 @@ impl Plans {
             is_asked,
             text: &text,
             id: &id,
+            trace_id,
             within: within.or(version.plan.compiled().deadline),
             took,
         };
-        let kept = self.record(&ended, runs);
+        let kept = self.record(&ended, runs, live);
         match answer {
             Ok(answer) => Ok(PlanAnswer { answer, version: Arc::clone(version), kept }),
             Err(error) => Err(PlanFailure::from(&error)),
@@ -125,6 +151,20 @@ impl Plans {
         }
         (plan.run_inspected(request, options, Inspection::default()).await, None)
     }
+}
+
+/// Lists a request that takes long.
+fn begin(runs: &Runs, entry: &Entry, version: &Version, id: &RequestId) -> LiveRun {
+    let live = runs.begin_late(RunKind::Plan, Arc::clone(&entry.name), LONG);
+    let start = json!({ "plan": &*entry.name, "version": version.id, "request_id": id.as_str() });
+    live.event("start", &start);
+    live
+}
+
+/// Ends a request that was cancelled as a run.
+fn stopped(live: LiveRun) -> Failure {
+    live.end(RunEnd { state: RunState::Stopped, degraded: 0, failures: 0, rows: None }, None);
+    Failure::new(Code::Cancelled, "the run of this request was cancelled")
 }
 
 /// Counts the end of a request for its version. Returns its plan's counter for this outcome.

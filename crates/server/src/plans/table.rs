@@ -156,7 +156,7 @@ impl Entry {
         request: &Request,
     ) -> &'a Arc<Version> {
         match &self.canary {
-            Some(canary) if is_chosen(request.user_id().row_id(), &canary.version.id, canary.share) => {
+            Some(canary) if is_chosen(request.user_id().row_id(), &canary.version.source, canary.share) => {
                 &canary.version
             }
             _ => current,

@@ -46,13 +46,16 @@ pub(crate) struct NodeStats {
 }
 
 impl Version {
-    /// The version of a plan. It continues the statistics of the served version with the same id, if there is one.
+    /// The version of a plan. It continues the statistics of the served version of the same files, if there is one: a
+    /// changed registry does not restart a trial.
     pub(crate) fn new<'a>(plan: Plan, served: impl IntoIterator<Item = &'a Arc<Version>>) -> Version {
         let (id, source) = digests(&plan);
         let now = plan.engine().runs().clock().now();
-        let stats = match served.into_iter().find(|served| served.id == id) {
+        let stages = plan.compiled().stages.len();
+        let is_same = |served: &&Arc<Version>| served.source == source && served.stats.nodes.len() == stages;
+        let stats = match served.into_iter().find(is_same) {
             Some(same) => Arc::clone(&same.stats),
-            None => Arc::new(VersionStats::new(plan.compiled().stages.len(), now)),
+            None => Arc::new(VersionStats::new(stages, now)),
         };
         Version { id, source, plan, stats, explanation: OnceLock::new() }
     }

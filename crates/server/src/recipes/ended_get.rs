@@ -110,6 +110,7 @@ impl EndedGet<'_> {
     fn detail(&self) -> RunDetail {
         RunDetail {
             request_id: None,
+            trace_id: None,
             deadline_ms: self.within.map(|within| within.as_secs_f64() * 1e3),
             error: self.got.as_ref().err().map(ToString::to_string),
             request: Some(json!({ "target": self.name, "address": self.address.to_string() })),

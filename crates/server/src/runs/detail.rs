@@ -13,6 +13,8 @@ pub struct RunDetail {
     pub deadline_ms: Option<f64>,
     /// The id of the request, as in the response and the log.
     pub request_id: Option<String>,
+    /// The id of the distributed trace that the request is a part of.
+    pub trace_id: Option<String>,
     /// The reason why it failed or was stopped.
     pub error: Option<String>,
     /// The request as received.

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use serde::{Deserialize, Serialize};
 use tracing::warn;
@@ -36,12 +37,14 @@ pub(super) struct Disk {
     files_most: usize,
     bytes_most: u64,
     state: Mutex<DiskState>,
+    /// The thread that writes, or that has written the last runs.
+    writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
 struct DiskState {
     pending: VecDeque<(RunSummary, Option<Arc<RunDetail>>)>,
-    /// Whether a write job is running or scheduled.
+    /// Whether a thread writes.
     is_writing: bool,
     /// The files with their sizes, the oldest first.
     files: VecDeque<(RunId, u64)>,
@@ -69,6 +72,7 @@ impl Disk {
             files_most: settings.files_most,
             bytes_most: settings.file_bytes_most,
             state: Mutex::new(state),
+            writer: Mutex::default(),
         };
         disk.remove_oldest();
         let listed: Vec<RunId> = disk.lock().files.iter().map(|(id, _)| *id).collect();
@@ -91,8 +95,32 @@ impl Disk {
         path(&self.folder, id)
     }
 
-    /// Queues a run for writing. True if the caller must start a write job.
-    pub(super) fn queue(&self, summary: RunSummary, detail: Option<Arc<RunDetail>>) -> bool {
+    /// Writes a run, on a thread of its own: the engine's threads may be occupied by recipes for hours.
+    pub(super) fn write(self: &Arc<Self>, summary: RunSummary, detail: Option<Arc<RunDetail>>) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.queue(summary, detail) {
+            return;
+        }
+        let disk = Arc::clone(self);
+        match thread::Builder::new().name("runs".to_owned()).spawn(move || disk.write_all()) {
+            // The thread before it has written its last run.
+            Ok(thread) => *writer = Some(thread),
+            Err(error) => {
+                warn!(%error, "no thread to write runs on; they are written with the next one");
+                self.lock().is_writing = false;
+            }
+        }
+    }
+
+    /// Waits until the queued runs are written.
+    pub(super) fn finish(&self) {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A panic has been reported on its thread.
+        writer.into_iter().for_each(|writer| drop(writer.join()));
+    }
+
+    /// Queues a run for writing. True if no thread writes yet.
+    fn queue(&self, summary: RunSummary, detail: Option<Arc<RunDetail>>) -> bool {
         let mut state = self.lock();
         if state.pending.len() >= PENDING_MOST {
             drop(state);
@@ -104,7 +132,7 @@ impl Disk {
     }
 
     /// Writes the queued runs.
-    pub(super) fn write_all(&self) {
+    fn write_all(&self) {
         loop {
             let mut state = self.lock();
             let Some((summary, detail)) = state.pending.pop_front() else {
@@ -113,7 +141,7 @@ impl Disk {
             };
             drop(state);
             let id = summary.id;
-            match self.write(&summary, detail.as_deref()) {
+            match self.write_file(&summary, detail.as_deref()) {
                 Ok(size) => {
                     let mut state = self.lock();
                     state.files.push_back((id, size));
@@ -125,7 +153,7 @@ impl Disk {
         }
     }
 
-    fn write(&self, run: &RunSummary, detail: Option<&RunDetail>) -> io::Result<u64> {
+    fn write_file(&self, run: &RunSummary, detail: Option<&RunDetail>) -> io::Result<u64> {
         let head = serde_json::to_string(run)?;
         let rest = serde_json::to_string(&detail)?;
         let (head, rest) = match (head.len() + rest.len()) as u64 + 32 <= FILE_MOST {

@@ -1,7 +1,7 @@
 //! Runs of plans, recipes and datasets: the latest ones with their details, and those in progress with their events.
 //!
-//! Memory is bounded: summaries by number, details by bytes. Runs with details, and runs that had events, are also
-//! stored in a folder, one file per run, and are listed again after a restart.
+//! Memory is bounded: summaries by number, details by bytes. Runs with details, and dataset jobs, are also stored in a
+//! folder, one file per run, and are listed again after a restart.
 
 mod id;
 mod summary;
@@ -21,7 +21,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use anabranch_engine::clock::SystemClock;
-use anabranch_engine::pool::Pool;
 pub use detail::{GraphEdge, GraphNode, RunDetail, RunGraph};
 use disk::Disk;
 pub use disk::{RunsFolder, StoredRun};
@@ -73,9 +72,8 @@ pub struct Runs {
 
 struct RunsShared {
     settings: RunSettings,
-    pool: Arc<dyn Pool>,
     reads: Blocking,
-    disk: Option<Disk>,
+    disk: Option<Arc<Disk>>,
     state: Mutex<State>,
     /// Summaries of runs that started or ended, for live lists.
     feed: Log<RunSummary>,
@@ -90,7 +88,7 @@ struct State {
     /// Finished runs, by id.
     ended: VecDeque<RunSummary>,
     live: BTreeMap<RunId, Arc<Live>>,
-    /// The events of runs that ended recently.
+    /// The events of dataset jobs that ended recently.
     replays: VecDeque<Arc<Live>>,
     details: BTreeMap<RunId, (usize, Arc<RunDetail>)>,
     detail_bytes: usize,
@@ -99,7 +97,7 @@ struct State {
 /// The most concurrent reads of stored runs.
 const READ_THREADS: usize = 4;
 
-/// The number of finished runs that can still be followed from their first event.
+/// The number of finished dataset jobs that can still be followed from their first event.
 const REPLAYS_MOST: usize = 32;
 
 /// The number of starts and ends that are kept for slow readers.
@@ -125,24 +123,23 @@ pub struct RunPage {
 
 impl Runs {
     /// A registry that keeps nothing on disk.
-    pub fn in_memory(pool: Arc<dyn Pool>) -> Runs {
-        Runs::new(RunSettings::default(), pool, None, Vec::new())
+    pub fn in_memory() -> Runs {
+        Runs::new(RunSettings::default(), None, Vec::new())
     }
 
     /// A registry that stores runs in `folder`, and lists those in it. It blocks while it reads the folder.
-    pub fn open(folder: &Path, settings: RunSettings, pool: Arc<dyn Pool>) -> std::io::Result<Runs> {
+    pub fn open(folder: &Path, settings: RunSettings) -> std::io::Result<Runs> {
         let (disk, found) = Disk::open(folder, &settings)?;
-        Ok(Runs::new(settings, pool, Some(disk), found))
+        Ok(Runs::new(settings, Some(Arc::new(disk)), found))
     }
 
-    fn new(settings: RunSettings, pool: Arc<dyn Pool>, disk: Option<Disk>, found: Vec<RunSummary>) -> Runs {
+    fn new(settings: RunSettings, disk: Option<Arc<Disk>>, found: Vec<RunSummary>) -> Runs {
         let last = found.last().map_or(RunId::default(), |run| run.id);
         // Readers that find no slot are refused, so none waits.
         let bounds = SlotBounds { most: settings.readers_most, queue_most: 0, wait: Duration::ZERO };
         let state = State { last, ended: found.into(), ..State::default() };
         let shared = RunsShared {
             settings,
-            pool,
             reads: Blocking::new(READ_THREADS),
             disk,
             state: Mutex::new(state),
@@ -187,7 +184,7 @@ impl Runs {
     }
 
     /// Adds a run that began this long ago. The caller limits the number of runs.
-    pub(crate) fn begin_late(&self, kind: RunKind, name: &str, ago: Duration) -> LiveRun {
+    pub(crate) fn begin_late(&self, kind: RunKind, name: impl Into<Arc<str>>, ago: Duration) -> LiveRun {
         let now = now();
         let began = now.checked_sub(ago).unwrap_or(now);
         self.insert(RunSummary::beginning(self.reserve(), kind, name.into(), began))
@@ -206,9 +203,13 @@ impl Runs {
     fn ended(&self, live: &Arc<Live>, summary: RunSummary, detail: Option<RunDetail>) {
         let sized = detail.map(size::sized);
         let summary = RunSummary { has_detail: sized.is_some(), ..summary };
+        // Requests are many. If they were all kept, they would displace the runs of datasets.
+        let is_job = summary.kind == RunKind::Dataset;
         let mut state = self.shared.lock();
         state.live.remove(&summary.id);
-        state.replays.push_back(Arc::clone(live));
+        if is_job {
+            state.replays.push_back(Arc::clone(live));
+        }
         if state.replays.len() > REPLAYS_MOST {
             state.replays.pop_front();
         }
@@ -218,16 +219,15 @@ impl Runs {
         }
         drop(state);
         live.finish(&summary);
-        self.store(summary.clone(), sized.map(|(_, detail)| detail));
+        if is_job || sized.is_some() {
+            self.store(summary.clone(), sized.map(|(_, detail)| detail));
+        }
         self.shared.feed.push(summary, 0);
     }
 
     fn store(&self, summary: RunSummary, detail: Option<Arc<RunDetail>>) {
-        let Some(disk) = &self.shared.disk else { return };
-        if disk.queue(summary, detail) {
-            let shared = Arc::clone(&self.shared);
-            let write = move || shared.disk.as_ref().into_iter().for_each(Disk::write_all);
-            self.shared.pool.submit(Box::new(write));
+        if let Some(disk) = &self.shared.disk {
+            disk.write(summary, detail);
         }
     }
 
@@ -314,6 +314,12 @@ impl Runs {
 impl RunsShared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RunsShared {
+    fn drop(&mut self) {
+        self.disk.iter().for_each(|disk| disk.finish());
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
+use anabranch_dataset::output::RowFile;
 use anabranch_engine::options::Class;
 use anabranch_model::{HttpClient, HttpSettings};
 use anabranch_recipe::Executor;
@@ -33,8 +34,7 @@ pub(crate) fn with_datasets(
     change: impl FnOnce(&mut DatasetSettings),
 ) -> Service {
     let engine = executor.engine();
-    let runs = Runs::open(&data.join("runs"), RunSettings::default(), Arc::clone(engine.pool(Class::Batch)))
-        .unwrap();
+    let runs = Runs::open(&data.join("runs"), RunSettings::default()).unwrap();
     let mut settings = DatasetSettings::new(data.join("datasets"));
     change(&mut settings);
     let client = HttpClient::new(&HttpSettings::default(), Arc::clone(engine.clock())).unwrap();
@@ -127,6 +127,40 @@ async fn a_dataset_is_built_and_read() {
     assert_eq!(http.send(Method::DELETE, &path, &[], "").await.status, 204);
     assert_eq!(http.get(&path, &[]).await.status, 404);
     assert_eq!(std::fs::read_dir(data.path().join("datasets")).unwrap().count(), 0);
+}
+
+/// A dataset of several files is downloaded as one, in every format.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dataset_of_several_files_is_downloaded_as_one() {
+    let data = TempFolder::new();
+    let http = start(data.path(), |_| {}).await;
+    let mut body = demo(50);
+    body["config"] = format!("{TOPICS}run: {{buffer_size: 20}}\n").into();
+    let id = accepted(&submit(&http, &body).await);
+    assert_eq!(ended(&http, &id).await["state"], "complete");
+    let path = format!("/v1/datasets/{id}");
+    let rows = http.get(&format!("{path}/rows"), &[]).await.json()["rows"].as_array().unwrap().clone();
+    assert_eq!(rows.len(), 50);
+    let download = async |format: &str| {
+        let answer = http.get(&format!("{path}/download?format={format}"), &[]).await;
+        assert_eq!(answer.status, 200, "{format}: {:?}", answer.body);
+        answer.body
+    };
+    let lines = download("jsonl").await;
+    let lines = std::str::from_utf8(&lines).unwrap().lines();
+    assert_eq!(lines.map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>(), rows);
+    let csv = download("csv").await;
+    let headers = std::str::from_utf8(&csv).unwrap().lines().filter(|line| *line == "topic,poem").count();
+    assert!(headers == 1 && csv.starts_with(b"topic,poem\n"), "one header for all files");
+    let file = data.path().join("all.parquet");
+    std::fs::write(&file, download("parquet").await).unwrap();
+    let mut read = Vec::new();
+    for table in RowFile::open(&file).unwrap() {
+        let table = table.unwrap();
+        read.extend((0..table.ids.len()).map(|row| table.row(row).to_json()));
+    }
+    let read: Vec<Value> = read.iter().map(|row| serde_json::from_str(row).unwrap()).collect();
+    assert_eq!(read, rows);
 }
 
 /// The changes of events make up the cells, and the page of a dataset that was built has cells and curves, also after a

@@ -16,6 +16,7 @@ mod graphs;
 mod guard;
 mod http;
 mod load;
+mod metrics;
 mod observed;
 mod one_engine;
 mod openapi;

@@ -1,6 +1,6 @@
 //! Ids, headers, metrics.
 
-use anabranch_recipe::Functions;
+use anabranch_recipe::{Executor, Functions};
 use anabranch_server::Settings;
 use hyper::{HeaderMap, Method};
 use hyper_util::client::legacy::Client as HttpClient;
@@ -8,10 +8,11 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::json;
 
 use crate::access::{GuardedServer, bearer, guarded};
+use crate::datasets::{accepted, demo, ended, with_datasets};
 use crate::guard::send;
 use crate::http::JSON;
-use crate::plans::Shop;
-use crate::support::{Server, soon};
+use crate::plans::{PROJECT, Shop};
+use crate::support::{Server, TempFolder, soon};
 
 async fn head(server: &Server, path: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap) {
     let client =
@@ -92,6 +93,27 @@ async fn a_request_has_one_id() {
     // A request that fails has its id, too.
     let failed = shop.run("broken", &json!({"user_id": 7, "candidates": [101], "request_id": "late"})).await;
     assert_eq!((failed.status, failed.header("x-request-id")), (502, "late"));
+}
+
+/// A trace leads to its runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_have_the_id_of_their_trace() {
+    let folder = Shop::files(PROJECT);
+    let (settings, data) = (Shop::settings(&folder), TempFolder::new());
+    let executor = Executor::in_memory(Functions::builtin()).unwrap();
+    let set_up = |service| with_datasets(service, &executor, data.path(), |_| {});
+    let shop = Shop::serving(folder, settings, executor.clone(), set_up).await;
+    let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let header = format!("00-{id}-00f067aa0ba902b7-01");
+    let headers = [JSON, ("traceparent", &*header)];
+    let send = async |path: &str, body: String| shop.http.send(Method::POST, path, &headers, body).await;
+    let request = json!({"user_id": 7, "candidates": [101]}).to_string();
+    let ran = send("/v1/plans/rank/run?trace=true", request).await;
+    let shown = async |run: &str| shop.http.get(&format!("/v1/runs/{run}"), &[]).await.json();
+    assert_eq!(shown(ran.header("x-run-id")).await["trace_id"], id);
+    let job = accepted(&send("/v1/datasets", demo(1).to_string()).await);
+    let run = ended(&shop.http, &job).await["run"].as_str().unwrap().to_owned();
+    assert_eq!(shown(&run).await["trace_id"], id);
 }
 
 #[tokio::test]

@@ -109,6 +109,37 @@ async fn answers_about_plans_and_runs_have_the_shapes_of_the_document() {
     }
 }
 
+/// The headers that the server reads and sends are in the document.
+#[tokio::test]
+async fn the_document_has_the_headers() {
+    let server = Server::start().await;
+    let (_, document) = ask(&server, "GET /openapi.json", "").await;
+    let read = |method: &str, path: &str| -> Vec<String> {
+        let all = document["paths"][path][method]["parameters"].as_array().unwrap().iter();
+        let headers = all.filter(|param| param["in"] == "header");
+        headers.map(|param| param["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(read("get", "/healthz"), ["X-Request-Id", "traceparent"]);
+    for (method, path, header) in [
+        ("get", "/v1/blobs/{address}", "Range"),
+        ("get", "/v1/recipes/{target}/value", "If-None-Match"),
+        ("put", "/v1/refs/{name}", "If-Match"),
+        ("post", "/v1/plans/{name}/run", "Request-Timeout"),
+        ("post", "/v1/datasets", "Idempotency-Key"),
+        ("get", "/v1/runs/{id}/events", "Last-Event-ID"),
+        ("get", "/v1/events", "Last-Event-ID"),
+    ] {
+        assert!(read(method, path).iter().any(|name| name == header), "{method} {path}: {header}");
+    }
+    let sent = |method: &str, path: &str, answer: &str, header: &str| {
+        !document["paths"][path][method]["responses"][answer]["headers"][header].is_null()
+    };
+    assert!(sent("get", "/v1/blobs/{address}", "2XX", "ETag"));
+    assert!(sent("post", "/v1/datasets", "2XX", "Location"));
+    assert!(sent("delete", "/v1/refs/{name}", "2XX", "X-Request-Id"));
+    assert!(sent("get", "/v1/runs", "default", "Retry-After"));
+}
+
 /// The schema of a body accepts what the route accepts.
 #[tokio::test]
 async fn bodies_are_accepted_as_the_document_says() {

@@ -7,13 +7,12 @@ use std::time::Duration;
 use anabranch_engine::event::{
     Event, EventKind, FailureReason, ListenerItem, Placement, RunEnding, RunId as EngineRun,
 };
-use anabranch_engine::options::Class;
 use anabranch_engine::timeline::Timeline;
 use anabranch_engine::{Config, Dag, Edge, Engine, NodeId};
 use anabranch_recipe::{Draft, DraftInput, Executor, FunctionId, Params, UnknownFunction};
 use anabranch_server::runs::{
     EndedRun, RunDetail, RunEnd, RunFilter, RunGraph, RunId, RunKind, RunSettings, RunState, RunTimeline,
-    Runs,
+    Runs, RunsFolder,
 };
 use anabranch_server::{Service, Settings, Token};
 use http_body_util::BodyExt as _;
@@ -23,6 +22,7 @@ use serde_json::{Value, json};
 
 use crate::access::tokens;
 use crate::http::Http;
+use crate::plans::Shop;
 use crate::support::{Gate, OpenOnDrop, Server, TempFolder, beside, functions, soon, until};
 
 fn ended(name: &str, state: RunState) -> EndedRun {
@@ -59,6 +59,7 @@ fn detail() -> RunDetail {
     let graph = RunGraph::new(&dag, |node| (names[node.index()].to_owned(), "io".to_owned()));
     RunDetail {
         request_id: None,
+        trace_id: None,
         deadline_ms: Some(50.0),
         error: Some("rank: timeout".to_owned()),
         request: Some(json!({ "user": 7 })),
@@ -71,8 +72,7 @@ fn detail() -> RunDetail {
 
 async fn on_disk(folder: &Path, settings: RunSettings) -> Http {
     let executor = Executor::in_memory(functions()).unwrap();
-    let pool = Arc::clone(executor.engine().pool(Class::Batch));
-    let runs = Runs::open(folder, settings, pool).unwrap();
+    let runs = Runs::open(folder, settings).unwrap();
     let service = Service::new(executor.clone(), Settings::default()).with_runs(runs);
     Http::on(Server::of(executor, service, Arc::default()).await)
 }
@@ -129,16 +129,84 @@ async fn a_slow_get_is_listed_while_it_runs_and_is_cancelled() {
     .await;
     assert_eq!((&running["name"], &running["duration_ms"]), (&json!(target), &Value::Null));
     let run = running["id"].as_str().unwrap();
+    let events = http.open(&format!("/v1/runs/{run}/events"), &[]).await;
     assert_eq!(http.post(&format!("/v1/runs/{run}/cancel"), "{}").await.status, 202);
     let answer = get.done().await;
     assert_eq!((answer.status, &*answer.error().0), (499, "cancelled"));
-    let events = all_events(http.open(&format!("/v1/runs/{run}/events"), &[]).await).await;
+    let events = all_events(events).await;
     assert!(events[0].starts_with("1 start") && events[1].starts_with("2 end"), "{events:?}");
     let ended = http.get(&format!("/v1/runs/{run}"), &[]).await.json();
     assert_eq!((&ended["state"], &ended["failures"]), (&json!("stopped"), &json!(0)));
     assert!(ended["duration_ms"].as_f64().unwrap() >= 50.0, "{ended}");
     gate.open();
     assert_eq!(http.get(&format!("/v1/recipes/{target}/value"), &[]).await.body, vec![1; 4096]);
+}
+
+/// The same for a request for a plan, whose source does not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_plan_is_listed_while_it_runs_and_is_cancelled() {
+    let shop = Arc::new(Shop::start().await);
+    let request = json!({"user_id": 7, "candidates": [101], "request_id": "slow"});
+    let answer = {
+        let (shop, request) = (Arc::clone(&shop), request.clone());
+        beside(async move { shop.run("patient", &request).await })
+    };
+    let http = &shop.http;
+    let running = soon(async {
+        loop {
+            let listed = http.get("/v1/runs?state=running&kind=plan", &[]).await.json();
+            if let Some(run) = listed["runs"].get(0) {
+                return run.clone();
+            }
+        }
+    })
+    .await;
+    assert_eq!((&running["name"], &running["duration_ms"]), (&json!("patient"), &Value::Null));
+    let run = running["id"].as_str().unwrap();
+    let events = http.open(&format!("/v1/runs/{run}/events"), &[]).await;
+    assert_eq!(http.post(&format!("/v1/runs/{run}/cancel"), "{}").await.status, 202);
+    let answer = answer.done().await;
+    assert_eq!((answer.status, &*answer.error().0), (499, "cancelled"));
+    let events = all_events(events).await;
+    assert!(events[0].starts_with("1 start") && events[0].contains("\"request_id\":\"slow\""), "{events:?}");
+    assert!(events[1].starts_with("2 end") && events[1].contains("\"state\":\"stopped\""), "{events:?}");
+    let ended = http.get(&format!("/v1/runs/{run}"), &[]).await.json();
+    assert_eq!((&ended["state"], &ended["failures"]), (&json!("stopped"), &json!(0)));
+    assert!(ended["duration_ms"].as_f64().unwrap() >= 50.0, "{ended}");
+    // A request that ends by itself is one run, whether it was listed or not.
+    assert_eq!(shop.run("guarded", &request).await.status, 200);
+    let all = http.get("/v1/runs?name=guarded", &[]).await.json();
+    let states: Vec<_> = all["runs"].as_array().unwrap().iter().map(|run| run["state"].clone()).collect();
+    assert_eq!(states, ["degraded"], "{all}");
+}
+
+/// Requests are many, and their runs do not displace those of jobs: neither their events nor their files.
+#[tokio::test]
+async fn slow_requests_do_not_displace_jobs() {
+    let folder = TempFolder::new();
+    let settings = RunSettings { files_most: 3, ..RunSettings::default() };
+    let http = on_disk(folder.path(), settings).await;
+    let runs = http.server.service.runs();
+    let complete = RunEnd { state: RunState::Complete, degraded: 0, failures: 0, rows: None };
+    let job = runs.begin(RunKind::Dataset, "rows");
+    let id = job.id();
+    job.event("progress", &json!({"rows": 1}));
+    job.end(complete, None);
+    for _ in 0..100 {
+        runs.begin(RunKind::Recipe, "slow").end(complete, None);
+        runs.begin(RunKind::Plan, "slow").end(complete, None);
+    }
+    let events = all_events(http.open(&format!("/v1/runs/{id}/events"), &[]).await).await;
+    assert!(events.len() == 2 && events[0].starts_with("1 progress"), "{events:?}");
+    // Files are written in order, so the last one shows that there is none of those before it.
+    let last = runs.begin(RunKind::Dataset, "last");
+    let last_id = last.id();
+    last.end(complete, None);
+    let stored = RunsFolder::new(folder.path());
+    let all = RunFilter { limit: 1_000, ..RunFilter::default() };
+    let names = || -> Vec<RunId> { stored.list(&all).unwrap().runs.iter().map(|run| run.id).collect() };
+    until(|| names().contains(&last_id)).await;
+    assert_eq!(names(), [last_id, id]);
 }
 
 #[tokio::test]
@@ -445,9 +513,8 @@ async fn a_client_has_half_of_the_readers() {
     let folder = TempFolder::new();
     let (access, [local, read, run, _]) = tokens("readers");
     let server = Server::set_up(functions(), Settings::default(), |service| {
-        let pool = Arc::clone(service.executor().engine().pool(Class::Batch));
         let settings = RunSettings { readers_most: 4, ..RunSettings::default() };
-        service.with_access(access).with_runs(Runs::open(folder.path(), settings, pool).unwrap())
+        service.with_access(access).with_runs(Runs::open(folder.path(), settings).unwrap())
     })
     .await;
     let http = Http::on(server);
