@@ -2,7 +2,17 @@
 
 import { h } from "./dom.js";
 
-const LINE = 30, BEYOND = 8;
+const LINE = 30, BEYOND = 8, NARROW = "(max-width: 820px)";
+
+const leastOf = (column) => Number(/(\d+)px/.exec(column.width)?.[1] ?? 0);
+
+/** The columns that a width has room for: optional ones give way, the last first. On a phone none of them is shown. */
+function fitting(columns, width) {
+  if (matchMedia(NARROW).matches) return columns.filter((column) => !column.opt);
+  const shown = [...columns], isWide = () => shown.reduce((sum, column) => sum + leastOf(column), 0) > width;
+  while (width && isWide() && shown.some((column) => column.opt)) shown.splice(shown.findLastIndex((column) => column.opt), 1);
+  return shown;
+}
 
 /**
  * `columns` are `{ head, cell, width, num, opt }`, `open` gives the page of a row. `rows` is replaced with `set`, which keeps
@@ -13,8 +23,7 @@ export class List {
     Object.assign(this, { columns, key, open, empty, rows: [], selected: null, drawn: new Map(), waiting: false });
     this.id = `list-${Math.random().toString(36).slice(2)}`;
     this.body = h("div", { class: "list-body", role: "rowgroup" });
-    const cells = columns.map((column) => h("span", { role: "columnheader", class: this.#classes(column) }, column.head));
-    this.head = h("div", { class: "list-head", role: "row" }, cells);
+    this.head = h("div", { class: "list-head", role: "row" });
     this.nothing = h("p", { class: "empty", hidden: true }, empty);
     this.element = h("div", { class: "list panel", role: "grid", "aria-label": label, tabindex: 0, "data-list": "", "data-arrows": "" }, this.head, this.body, this.nothing);
     this.#layOut();
@@ -22,8 +31,7 @@ export class List {
     this.element.addEventListener("step", (event) => this.#step(event.detail));
     this.element.addEventListener("keydown", (event) => this.#keyed(event));
     this.element.addEventListener("click", (event) => this.#clicked(event));
-    new ResizeObserver(() => this.draw()).observe(this.element);
-    matchMedia("(max-width: 820px)").addEventListener("change", () => this.#layOut());
+    new ResizeObserver(() => { this.#layOut(); this.draw(); }).observe(this.element);
   }
 
   #classes(column) {
@@ -31,9 +39,13 @@ export class List {
   }
 
   #layOut() {
-    const narrow = matchMedia("(max-width: 820px)").matches;
-    const shown = this.columns.filter((column) => !narrow || !column.opt);
-    this.element.style.setProperty("--columns", shown.map((column) => (narrow && column.narrow) || column.width).join(" "));
+    const narrow = matchMedia(NARROW).matches, shown = fitting(this.columns, this.element.clientWidth);
+    const tracks = shown.map((column) => (narrow && column.narrow) || column.width).join(" ");
+    if (tracks === this.tracks) return;
+    Object.assign(this, { tracks, shown });
+    this.element.style.setProperty("--columns", tracks);
+    this.head.replaceChildren(...shown.map((column) => h("span", { role: "columnheader", class: this.#classes(column) }, column.head)));
+    if (this.rows.length) this.set(this.rows);
   }
 
   set(rows) {
@@ -88,7 +100,7 @@ export class List {
   }
 
   #line(row, at) {
-    const cells = this.columns.map((column) => h("span", { role: "gridcell", class: this.#classes(column) }, column.cell(row)));
+    const cells = this.shown.map((column) => h("span", { role: "gridcell", class: this.#classes(column) }, column.cell(row)));
     const line = h("div", { class: "list-line", role: "row", id: `${this.id}-${at}`, "aria-rowindex": at + 1, "data-at": at }, cells);
     line.style.transform = `translateY(${at * LINE}px)`;
     return line;

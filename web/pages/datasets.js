@@ -11,14 +11,14 @@ const seconds = (value) => time(value === null ? null : value * 1000);
 const columns = [
   { head: "Dataset", width: "minmax(130px,2fr)", narrow: "minmax(0,1fr)", cell: (dataset) => h("a", { href: link("datasets", dataset.id), tabindex: -1 }, dataset.name) },
   { head: "State", width: "104px", cell: (dataset) => chip(dataset.state) },
-  { head: "Progress", width: "minmax(90px,1fr)", opt: true, cell: (dataset) => meter(share(done(dataset)), [["finished", done(dataset)]]) },
+  { head: "Progress", width: "minmax(70px,1fr)", opt: true, cell: (dataset) => meter(share(done(dataset)), [["finished", done(dataset)]]) },
   { head: "Rows", width: "minmax(150px,1fr)", narrow: "minmax(130px,1fr)", num: true, cell: (dataset) => `${count(dataset.rows_done)} of ${count(dataset.rows)}` },
-  { head: "Done", width: "70px", num: true, opt: true, cell: (dataset) => share(done(dataset)) },
+  { head: "Done", width: "64px", num: true, opt: true, cell: (dataset) => share(done(dataset)) },
   { head: "Dropped", width: "80px", num: true, opt: true, cell: (dataset) => h("span", { class: dataset.rows_dropped ? "warn" : "muted" }, count(dataset.rows_dropped)) },
   { head: "Cost", width: "80px", num: true, opt: true, cell: (dataset) => money(dataset.cost) },
-  { head: "Submitted", width: "156px", opt: true, cell: (dataset) => h("span", { class: "muted" }, moment(dataset.submitted_ms)) },
-  { head: "Elapsed", width: "84px", num: true, opt: true, cell: (dataset) => seconds(dataset.elapsed_seconds) },
-  { head: "Left", width: "84px", num: true, opt: true, cell: (dataset) => (dataset.state === "running" ? seconds(dataset.left_seconds) : "") },
+  { head: "Submitted", width: "160px", opt: true, cell: (dataset) => h("span", { class: "muted" }, moment(dataset.submitted_ms)) },
+  { head: "Elapsed", width: "80px", num: true, opt: true, cell: (dataset) => seconds(dataset.elapsed_seconds) },
+  { head: "Left", width: "76px", num: true, opt: true, cell: (dataset) => (dataset.state === "running" ? seconds(dataset.left_seconds) : "") },
 ];
 
 export async function show({ main, signal }) {

@@ -21,7 +21,7 @@ export const runColumns = [
   { head: "Degraded", width: "88px", num: true, opt: true, cell: (run) => mark(run.degraded, "warn") },
   { head: "Failures", width: "80px", num: true, opt: true, cell: (run) => mark(run.failures, "bad") },
   { head: "Rows", width: "92px", num: true, opt: true, cell: (run) => count(run.rows) },
-  { head: "Id", width: "176px", opt: true, cell: (run) => h("code", { class: "muted" }, run.id) },
+  { head: "Id", width: "152px", opt: true, cell: (run) => h("code", { class: "muted" }, run.id) },
 ];
 
 const mark = (number, kind) => (number ? h("span", { class: kind }, count(number)) : h("span", { class: "muted" }, "0"));

@@ -1,6 +1,6 @@
 //! Lists that are longer than a page of the API, and what is read again while somebody looks.
 
-use anabranch_testkit::Browser;
+use anabranch_testkit::{Browser, View};
 use serde_json::json;
 
 use super::fake::Fake;
@@ -50,6 +50,33 @@ fn the_overview_counts_datasets_without_reading_all_of_them() {
         );
         assert_eq!(asked(browser, "/v1/datasets?limit=100"), asked(browser, "/v1/datasets"));
         is_clean(browser, &fake, "overview");
+    });
+}
+
+/// The cells of lists that are cut off, or whose head is.
+const CUT_OFF: &str = "[...document.querySelectorAll('.list')].flatMap((list) => \
+    [...list.querySelectorAll('.list-head > span, .list-line > span')].filter((cell) => \
+      cell.getBoundingClientRect().right > list.getBoundingClientRect().right || (cell.parentElement.matches('.list-head') && cell.scrollWidth > cell.clientWidth)))\
+    .map((cell) => cell.innerText).join()";
+
+#[test]
+fn no_column_is_cut_off() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        for width in [1440, 1280, 1024, 830, 375] {
+            for page in ["runs", "datasets", "recipes"] {
+                browser.visit(&format!("{}/#/{page}", fake.url), View { width, dark: false });
+                browser.wait(&format!("{LINES} > 0"));
+                assert_eq!(browser.evaluate(CUT_OFF), "".into(), "{page} at {width} pixels");
+                is_clean(browser, &fake, page);
+            }
+        }
+        // What there is room for again comes back.
+        browser.visit(&format!("{}/#/runs", fake.url), View { width: 1024, dark: false });
+        let last = "document.querySelector('.list-head').lastElementChild.innerText";
+        browser.wait(&format!("{LINES} > 0 && {last} !== 'Id'"));
+        browser.look(WIDE);
+        browser.wait(&format!("{last} === 'Id'"));
     });
 }
 
