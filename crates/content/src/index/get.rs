@@ -1,25 +1,45 @@
 //! Looks keys up: in memory, then in the runs, newest first.
 
+use std::cell::RefCell;
+
 use super::run::Near;
 use super::table::Change;
-use super::{Error, Index, Key, State};
+use super::{Error, Generation, Index, Key, State};
 use crate::Wait;
+
+/// A key's value, and the generation of the runs that were looked through.
+pub(crate) type NotedValue = (Option<Box<[u8]>>, Generation);
+
+thread_local! {
+    /// The buffers of this thread's lookups of single keys: 5 KiB that need not be allocated and cleared each time.
+    static NEAR: RefCell<Near> = RefCell::default();
+}
 
 impl Index {
     /// The key's value. With [`Wait::No`] an answer that is not in memory is [`Error::WouldBlock`].
     pub(crate) fn get(&self, key: &Key, wait: Wait) -> Result<Option<Box<[u8]>>, Error> {
+        self.state().find(key, wait)
+    }
+
+    /// The same, with the generation of the runs that were looked through, for [`Index::get_since`].
+    pub(crate) fn get_noting(&self, key: &Key, wait: Wait) -> Result<NotedValue, Error> {
         let state = self.state();
-        if let Some(change) = state.in_memory(key) {
-            return Ok(change);
+        Ok((state.find(key, wait)?, state.generation))
+    }
+
+    /// The value of a key that had none when these runs were looked through. They are not looked through again.
+    pub(crate) fn get_since(
+        &self,
+        key: &Key,
+        absent: Generation,
+        wait: Wait,
+    ) -> Result<Option<Box<[u8]>>, Error> {
+        let state = self.state();
+        match state.generation == absent {
+            // A change since then is still in memory.
+            true => Ok(state.in_memory(key).flatten()),
+            false => state.find(key, wait),
         }
-        let mut near = Near::default();
-        for run in state.runs.iter().filter(|run| run.may_have(key)) {
-            near.forget();
-            if let Some(change) = run.find(key, wait, &mut near)? {
-                return Ok(change);
-            }
-        }
-        Ok(None)
     }
 
     /// False if the key certainly has no entry; true is wrong about once in a hundred times. Never reads a file.
@@ -51,6 +71,25 @@ impl Index {
 }
 
 impl State {
+    fn find(&self, key: &Key, wait: Wait) -> Result<Option<Box<[u8]>>, Error> {
+        if let Some(change) = self.in_memory(key) {
+            return Ok(change);
+        }
+        let mut runs = self.runs.iter().filter(|run| run.may_have(key)).peekable();
+        if runs.peek().is_none() {
+            return Ok(None);
+        }
+        NEAR.with_borrow_mut(|near| {
+            for run in runs {
+                near.forget();
+                if let Some(change) = run.find(key, wait, near)? {
+                    return Ok(change);
+                }
+            }
+            Ok(None)
+        })
+    }
+
     fn in_memory(&self, key: &Key) -> Option<Change> {
         self.tables().find_map(|table| table.get(key))
     }

@@ -32,6 +32,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 pub(crate) use crate::address::BuildAddress as BuildBits;
@@ -109,6 +110,19 @@ struct State {
     frozen: Vec<Arc<FrozenTable>>,
     /// Newest first.
     runs: Vec<Arc<Run>>,
+    generation: Generation,
+}
+
+/// What the runs hold: a new one for each table that is written as a run, not for merged runs. No two indexes of a process
+/// have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Generation(u64);
+
+impl Generation {
+    fn next() -> Generation {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Generation(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 /// A table that no longer changes.
@@ -158,7 +172,8 @@ impl Index {
         runs: Vec<Arc<Run>>,
         covered: Option<LogCoverage>,
     ) -> Index {
-        let state = State { recent: Arc::default(), frozen: Vec::new(), runs };
+        let generation = Generation::next();
+        let state = State { recent: Arc::default(), frozen: Vec::new(), runs, generation };
         let position = covered.as_ref().map(|covered| covered.position);
         let last_number = used.iter().map(Name::number).max().unwrap_or(0);
         Index {
@@ -278,7 +293,8 @@ impl Index {
         self.change(|state| {
             let mut frozen = state.frozen.clone();
             frozen.insert(0, Arc::new(FrozenTable { table: Arc::clone(&state.recent), covered }));
-            State { recent: Arc::default(), frozen, runs: state.runs.clone() }
+            let State { generation, .. } = *state;
+            State { recent: Arc::default(), frozen, runs: state.runs.clone(), generation }
         });
     }
 

@@ -9,7 +9,7 @@ use super::manifest::Manifest;
 use super::merged::{MergedSources, Source};
 use super::run::Run;
 use super::writer::Writer;
-use super::{Error, FrozenTable, Index, LogCoverage, State};
+use super::{Error, FrozenTable, Generation, Index, LogCoverage, State};
 
 /// The part of a merge done per piece of work, in bytes. A table that is frozen in the meantime waits no longer than
 /// this.
@@ -157,7 +157,8 @@ impl Index {
         self.change(|state| {
             let mut waiting = state.frozen.clone();
             waiting.retain(|other| frozen.is_none_or(|frozen| !Arc::ptr_eq(other, frozen)));
-            State { recent: Arc::clone(&state.recent), frozen: waiting, runs }
+            let generation = frozen.map_or(state.generation, |_| Generation::next());
+            State { recent: Arc::clone(&state.recent), frozen: waiting, runs, generation }
         });
         self.home.remove_all(|name| match name {
             Name::Manifest(other) => other != number,

@@ -139,8 +139,8 @@ impl Writer {
     /// Adds the descriptions that are not in the store to the batch, as their callers have encoded them.
     pub(super) fn admit_derivations(&mut self, described: &[EncodedDerivation]) -> Result<Answer, Error> {
         let mut each_written = Vec::with_capacity(described.len());
-        for EncodedDerivation { address, alias, at, inputs, encoded } in described {
-            self.overlay.prepare_derivation(&self.core.catalogue, address, *alias)?;
+        for EncodedDerivation { address, alias, at, inputs, encoded, absent } in described {
+            self.overlay.prepare_derivation(&self.core.catalogue, address, *alias, *absent)?;
             let is_new = !self.is_described(address, *alias, *at)?;
             if is_new {
                 let offset = self.buffer.len();

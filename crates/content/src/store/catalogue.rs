@@ -21,7 +21,7 @@ use super::tables::{
 use super::tally::Tally;
 use crate::facts::{Class, Memo, RemovalRecord};
 use crate::files::Name;
-use crate::index::{self, Index, Key};
+use crate::index::{self, Generation, Index, Key};
 use crate::log::Position;
 use crate::{Address, Error, Wait};
 
@@ -169,6 +169,17 @@ impl Catalogue {
 
     pub(crate) fn derivation(&self, address: &Address, wait: Wait) -> Result<Option<DerivationRow>, Error> {
         self.row(&Table::Derivation.key(address), wait)
+    }
+
+    /// The same, with the generation of the index's runs, for [`Catalogue::row_bytes_since`].
+    pub(crate) fn derivation_noting(
+        &self,
+        address: &Address,
+        wait: Wait,
+    ) -> Result<(Option<DerivationRow>, Generation), Error> {
+        let found = self.index.get_noting(&Table::Derivation.key(address), wait);
+        let (row, generation) = found.map_err(|error| self.error(error))?;
+        Ok((row.map(|row| self.decoded(&row)).transpose()?, generation))
     }
 
     /// The derivation that an alias leads to.
@@ -354,6 +365,11 @@ impl Catalogue {
     /// The row under a key, as bytes.
     pub(crate) fn row_bytes(&self, key: &Key) -> Result<Option<RowBytes>, Error> {
         self.index.get(key, Wait::Yes).map_err(|error| self.error(error))
+    }
+
+    /// The same, of a key that had no row when these runs of the index were looked through.
+    pub(crate) fn row_bytes_since(&self, key: &Key, absent: Generation) -> Result<Option<RowBytes>, Error> {
+        self.index.get_since(key, absent, Wait::Yes).map_err(|error| self.error(error))
     }
 
     fn row<R: Row>(&self, key: &Key, wait: Wait) -> Result<Option<R>, Error> {

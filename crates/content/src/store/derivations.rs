@@ -11,6 +11,7 @@ use super::tables::{DerivationRow, Row};
 use super::{Core, Event, Put, Store};
 use crate::address::BuildAddress;
 use crate::facts::{Class, Derivation, RemovalReason, Time};
+use crate::index::Generation;
 use crate::log::{BODY_MOST, Fact, ItemRemoval, Record, Salt, What};
 use crate::{Address, Context, Error, Value, Wait};
 
@@ -100,8 +101,14 @@ impl Store {
         .await
     }
 
-    /// Whether a few derivations are all in the store, with their aliases, and young: then there is nothing to write.
-    async fn are_there(&self, addresses: &[(Address, bool)], part: &[NewDerivation]) -> Result<bool, Error> {
+    /// Whether a few derivations are all in the store, with their aliases, and young: then there is nothing to write. Notes
+    /// the first one that is not there.
+    async fn are_there(
+        &self,
+        addresses: &[(Address, bool)],
+        part: &[NewDerivation],
+        described: &mut [EncodedDerivation],
+    ) -> Result<bool, Error> {
         let core = &self.inner.core;
         core.segments.check()?;
         if part.len() > LOOKED_UP {
@@ -109,7 +116,13 @@ impl Store {
         }
         for ((address, _), it) in addresses.iter().zip(part) {
             let address = *address;
-            let row = self.quick(move |core, wait| core.catalogue.derivation(&address, wait)).await?;
+            let found = self.quick(move |core, wait| core.catalogue.derivation_noting(&address, wait));
+            let (row, generation) = found.await?;
+            if row.is_none()
+                && let Some(missing) = described.iter_mut().find(|it| it.address == address)
+            {
+                missing.absent = Some(generation);
+            }
             let is_there = row.is_some_and(|row| {
                 let is_recent = core.now().since(row.at) < core.config.touch_after;
                 is_recent && (it.alias.is_none() || it.alias == row.alias)
@@ -132,7 +145,7 @@ impl Store {
             check_size("a derivation", bytes.len() + context.0.len(), BODY_MOST / 2)?;
         }
         let (at, salt) = (core.now(), core.segments.salt());
-        let AddressedDerivations { described, addresses, mut wanted } =
+        let AddressedDerivations { mut described, addresses, mut wanted } =
             match part.iter().map(|it| it.bytes.len()).sum::<usize>() {
                 ..=QUICK_MOST => addressed(context, part, (at, salt))?,
                 // This many hashes take milliseconds.
@@ -147,7 +160,7 @@ impl Store {
         let put =
             |address: Address, new, it: &NewDerivation| Put { address, len: it.bytes.len() as u64, new };
         if (first_wanted..first_wanted + addresses.len()).all(|place| !wanted.is_leaving(place))
-            && self.are_there(&addresses, part).await?
+            && self.are_there(&addresses, part, &mut described).await?
         {
             return Ok(addresses
                 .iter()
@@ -205,6 +218,8 @@ pub(crate) struct EncodedDerivation {
     pub(super) inputs: Vec<Address>,
     /// The whole record.
     pub(super) encoded: Vec<u8>,
+    /// Noted by a lookup that did not find it: the writer need not look through the same runs of the index.
+    pub(super) absent: Option<Generation>,
 }
 
 /// Computes the addresses of derivations, and encodes their records.
@@ -231,7 +246,7 @@ fn addressed(
                 Fact::Derivation { address, alias, context: context.0.to_owned(), bytes: bytes.clone() };
             let mut encoded = Vec::with_capacity(fact.size_hint());
             Record { at, class: Class::Acknowledged, fact }.encode(salt, &mut encoded);
-            described.push(EncodedDerivation { address, alias, at, inputs, encoded });
+            described.push(EncodedDerivation { address, alias, at, inputs, encoded, absent: None });
         }
     }
     Ok(AddressedDerivations { described, addresses, wanted })

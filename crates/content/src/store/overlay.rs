@@ -4,6 +4,7 @@
 //! earlier changes; otherwise a moved record could undo a newer one.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::catalogue::Catalogue;
 use super::tables::{
@@ -12,7 +13,7 @@ use super::tables::{
 use super::tally::{Count, TallyChange};
 use crate::facts::{Memo, RemovalRecord, Time};
 use crate::files::Name;
-use crate::index::{BuildBits, Change, Key};
+use crate::index::{BuildBits, Change, Generation, Key};
 use crate::log::{Fact, ItemRemoval, Place, Record, What};
 use crate::{Address, Error, Value};
 
@@ -86,7 +87,6 @@ impl Overlay {
 
     /// The row under a key, as bytes.
     pub(crate) fn load_bytes(&mut self, catalogue: &Catalogue, key: &Key) -> Result<Option<&[u8]>, Error> {
-        use std::collections::hash_map::Entry;
         let slot = match self.rows.entry(*key) {
             Entry::Occupied(slot) => slot.into_mut(),
             Entry::Vacant(slot) => slot.insert(Slot { row: catalogue.row_bytes(key)?, is_changed: false }),
@@ -116,7 +116,9 @@ impl Overlay {
                 self.load::<Blob>(catalogue, &Table::Blob.key(address))?;
                 self.prepare_revival(catalogue, address)
             }
-            Fact::Derivation { address, alias, .. } => self.prepare_derivation(catalogue, address, *alias),
+            Fact::Derivation { address, alias, .. } => {
+                self.prepare_derivation(catalogue, address, *alias, None)
+            }
             Fact::Memo { derivation, .. } => {
                 self.load::<MemoRow>(catalogue, &Table::Memo.key(derivation))?;
                 self.prepare_revival(catalogue, derivation)
@@ -131,14 +133,21 @@ impl Overlay {
         }
     }
 
-    /// Loads every row that [`Overlay::put_derivation`] will need.
+    /// Loads every row that [`Overlay::put_derivation`] will need. `absent` is of a lookup that found no derivation.
     pub(crate) fn prepare_derivation(
         &mut self,
         catalogue: &Catalogue,
         address: &Address,
         alias: Option<Address>,
+        absent: Option<Generation>,
     ) -> Result<(), Error> {
-        self.load::<DerivationRow>(catalogue, &Table::Derivation.key(address))?;
+        let key = Table::Derivation.key(address);
+        if let Some(absent) = absent
+            && let Entry::Vacant(slot) = self.rows.entry(key)
+        {
+            slot.insert(Slot { row: catalogue.row_bytes_since(&key, absent)?, is_changed: false });
+        }
+        self.load::<DerivationRow>(catalogue, &key)?;
         if let Some(alias) = alias {
             self.load_bytes(catalogue, &Table::Alias.key(&alias))?;
         }

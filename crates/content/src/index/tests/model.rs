@@ -5,9 +5,9 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Model, at, check, key, open, value};
+use super::{Model, SMALL, at, check, key, open, value};
 use crate::index::{Index, Settings};
-use crate::{Disk, Memory};
+use crate::{Address, Disk, Memory, Wait};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -94,4 +94,40 @@ impl History {
 
 fn note(position: usize) -> Vec<u8> {
     vec![position as u8; position % 7]
+}
+
+/// A lookup that found no value spares a later one the runs, whatever was applied, written and merged in between.
+#[test]
+fn an_absence_that_was_noted_changes_no_answer() {
+    let disk = Arc::new(Memory::new());
+    let (index, _) = open(&disk, SMALL).unwrap();
+    let (mut noted, mut was_changed) = (Vec::new(), false);
+    for step in 0..4000_usize {
+        // As good as random.
+        let [number, what, is_put, ..] = *Address::of(&step.to_le_bytes()).as_bytes();
+        let number = usize::from(number) % KEYS;
+        match what % 10 {
+            0 => index.freeze_all(|| note(step)),
+            1 => _ = index.work().unwrap(),
+            2..5 => {
+                let (value, generation) = index.get_noting(&key(number), Wait::Yes).unwrap();
+                if value.is_none() && noted.len() < 60 {
+                    noted.push((number, generation));
+                }
+            }
+            _ => {
+                let change = (is_put % 5 < 3).then(|| value(step, 20));
+                index.apply([(key(number), change)], at(step as u64), || note(step));
+            }
+        }
+        for (number, generation) in &noted {
+            let found = index.get_since(&key(*number), *generation, Wait::Yes).unwrap();
+            assert_eq!(found, index.get(&key(*number), Wait::Yes).unwrap(), "step {step}");
+            was_changed |= found.is_some();
+        }
+        if step % 100 == 0 {
+            noted.clear();
+        }
+    }
+    assert!(was_changed && index.stats().runs > 0);
 }
