@@ -7,6 +7,9 @@ use super::table::Change;
 use super::{Error, Generation, Index, Key, State};
 use crate::Wait;
 
+/// A key's value, and the generation of the runs that were looked through.
+pub(crate) type NotedValue = (Option<Box<[u8]>>, Generation);
+
 thread_local! {
     /// The buffers of this thread's lookups of single keys: 5 KiB that need not be allocated and cleared each time.
     static NEAR: RefCell<Near> = RefCell::default();
@@ -19,7 +22,7 @@ impl Index {
     }
 
     /// The same, with the generation of the runs that were looked through, for [`Index::get_since`].
-    pub(crate) fn get_noting(&self, key: &Key, wait: Wait) -> Result<(Option<Box<[u8]>>, Generation), Error> {
+    pub(crate) fn get_noting(&self, key: &Key, wait: Wait) -> Result<NotedValue, Error> {
         let state = self.state();
         Ok((state.find(key, wait)?, state.generation))
     }

@@ -13,7 +13,7 @@ use super::pipeline::Pipeline;
 use super::quota::Claim;
 use super::roots::current_address;
 use super::tables::NameRow;
-use crate::facts::{Class, NameChange, Time};
+use crate::facts::{NameChange, Time};
 use crate::log::Fact;
 use crate::{Address, Error, Value, Wait};
 
@@ -53,12 +53,12 @@ pub(super) fn set_names(core: &Core, names: &mut [ImportedName], listed: &Listed
         let addresses: Vec<Address> = part.iter().map(|(it, _)| it.address).collect();
         let _wanted = core.guard.want(addresses.clone());
         // Before the turn: room may take a collection, and the changes of all other names would wait for it, too.
-        let mut claims = Vec::with_capacity(part.len());
+        let mut claim = Claim::default();
         for (it, change) in &*part {
-            let record = core.name_record(&it.name, history(core, &it.name)?, *change);
-            claims.push(core.claim_blocking(record.size_hint() as u64)?);
+            let fact = core.name_record(&it.name, history(core, &it.name)?, *change);
+            claim.add(core.claim_blocking(fact.size_hint() as u64)?);
         }
-        set_part(core, part, claims)?;
+        set_part(core, part, claim)?;
         if core.guard.is_collecting() {
             touch_all(core, addresses)?;
         }
@@ -69,23 +69,22 @@ pub(super) fn set_names(core: &Core, names: &mut [ImportedName], listed: &Listed
 fn set_part(
     core: &Core,
     part: &mut [(&mut ImportedName, NameChange)],
-    claims: Vec<Claim>,
+    mut claim: Claim,
 ) -> Result<(), Error> {
     let _turn = core.names.blocking_turn();
     let changes = core.names.change();
-    let (mut writes, mut set) = (Pipeline::new(core), Vec::new());
-    for ((it, change), mut claim) in part.iter_mut().zip(claims) {
+    let (mut facts, mut set) = (Vec::new(), Vec::new());
+    for (it, change) in part {
         let history = history(core, &it.name)?;
         if let Some(found) = current_address(&history) {
             it.taken_by = Some(found).filter(|found| *found != it.address);
             continue;
         }
-        let record = core.name_record(&it.name, history, *change);
-        core.extend_claim(&mut claim, record.size_hint() as u64)?;
-        writes.write(record, Class::Acknowledged, claim)?;
+        facts.push(core.name_record(&it.name, history, *change));
         set.push((it.name.clone(), Some(it.address)));
     }
-    writes.settle()?;
+    core.extend_claim(&mut claim, facts.iter().map(|fact| fact.size_hint() as u64).sum())?;
+    write_all(core, facts, claim)?;
     changes.written(set);
     Ok(())
 }
@@ -147,7 +146,7 @@ fn drop_part(core: &Core, part: &[(String, NameChange)]) -> Result<u64, Error> {
     let _turn = core.names.blocking_turn();
     core.segments.check()?;
     let changes = core.names.change();
-    let (mut writes, mut dropped) = (Pipeline::new(core), Vec::new());
+    let (mut facts, mut dropped) = (Vec::new(), Vec::new());
     for (name, listed) in part {
         let mut history = history(core, name)?;
         if history.last() != Some(listed) {
@@ -157,11 +156,17 @@ fn drop_part(core: &Core, part: &[(String, NameChange)]) -> Result<u64, Error> {
         if current_address(&history).is_some() {
             history.push(NameChange { address: None, at: core.now() });
         }
-        writes.write(Fact::Name { name: name.clone(), history }, Class::Acknowledged, Claim::default())?;
+        facts.push(Fact::Name { name: name.clone(), history });
         dropped.push((name.clone(), None));
     }
     let count = dropped.len() as u64;
-    writes.settle()?;
+    write_all(core, facts, Claim::default())?;
     changes.written(dropped);
     Ok(count)
+}
+
+fn write_all(core: &Core, facts: Vec<Fact>, claim: Claim) -> Result<(), Error> {
+    let mut writes = Pipeline::new(core);
+    writes.write_all(facts, claim)?;
+    writes.settle().map(|_| ())
 }

@@ -53,6 +53,15 @@ impl<'a> Pipeline<'a> {
         self.claimed(Order::Write(record, crc), bytes, claim)
     }
 
+    /// Writes acknowledged facts in the room of this claim, with one sync.
+    pub(crate) fn write_all(&mut self, facts: Vec<Fact>, claim: Claim) -> Result<(), Error> {
+        let bytes = facts.iter().map(Fact::size_hint).sum();
+        let at = self.core.now();
+        let record = |fact| Record { at, class: Class::Acknowledged, fact };
+        self.claimed(Order::Append(facts.into_iter().map(record).collect()), bytes, claim)?;
+        self.order(Order::Sync, 0)
+    }
+
     /// Writes a memo in the room of this claim, unless its derivation has one.
     pub(crate) fn write_if_free(&mut self, memo: Fact, class: Class, claim: Claim) -> Result<(), Error> {
         let bytes = memo.size_hint();
