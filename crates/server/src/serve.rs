@@ -386,10 +386,10 @@ fn answer(
     let (holding, kind) = (shared.holding(&request), AnswerKind::of(request.uri().path()));
     let is_http1 = request.version() <= Version::HTTP_11;
     let request = request.map(|body| IncomingBody::new(body, &shared, &call, holding));
-    let answer = call.scope(responder.clone().answer(activity.peer(), request));
-    let heads = Arc::clone(heads);
+    let (responder, peer, heads) = (responder.clone(), activity.peer(), Arc::clone(heads));
     async move {
-        let mut answer = answer.await;
+        // A future that is made outside and moved in here would take its memory twice, in each connection.
+        let mut answer = call.scope(responder.answer(peer, request)).await;
         call.release();
         heads.complete();
         // The connection may learn of the shutdown only after it has sent this head.

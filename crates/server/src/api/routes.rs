@@ -185,7 +185,9 @@ pub(crate) const ROUTES: &[Route] = &[
         .json("CellErrors"),
     Route::new("GET", "/v1/datasets/{id}/report", READ, "The report as a page.").media(HTML),
     Route::new("GET", "/v1/datasets/{id}/files", READ, "The files of a dataset.").json("Files"),
-    Route::new("GET", "/v1/datasets/{id}/files/{*name}", READ, "One of its files.").media(OCTETS),
+    Route::new("GET", "/v1/datasets/{id}/files/{*name}", READ, "One of its files; one Range.")
+        .headers(&[Range])
+        .media(OCTETS),
     Route::new("GET", "/v1/datasets/{id}/download", READ, "All rows.")
         .query(&[("format", Word(&["jsonl", "csv", "parquet"]), "`jsonl` if not given")])
         .media(ROWS),

@@ -1,7 +1,8 @@
 //! The rows, errors, report and files of a job.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::vec::IntoIter;
 
@@ -117,8 +118,8 @@ impl Datasets {
         Ok(json!({ "files": files.into_iter().map(shown).collect::<Vec<_>>() }))
     }
 
-    /// One of these files.
-    pub(crate) async fn file(&self, id: RunId, name: String) -> Result<(u64, Body), Failure> {
+    /// One of these files, with its size.
+    pub(crate) async fn file(&self, id: RunId, name: String) -> Result<(u64, File), Failure> {
         let output = self.output(id)?;
         let not_found = Failure::new(Code::NotFound, format!("the dataset {id} has no file {name:?}"));
         let opened = self.off_workers(move || {
@@ -126,25 +127,28 @@ impl Datasets {
             let (name, size) = files(&output).into_iter().find(|(listed, _)| *listed == name)?;
             Some((size, File::open(output.join(name)).ok()?))
         });
-        let (size, file) = opened.await?.ok_or(not_found)?;
-        Ok((size, self.stream_file(file, size)))
+        opened.await?.ok_or(not_found)
     }
 
-    fn stream_file(&self, file: File, size: u64) -> Body {
-        let state = (self.clone(), file, size);
+    /// A part of a file.
+    pub(crate) fn stream_file(&self, file: File, range: Range<u64>) -> Body {
+        let state = (self.clone(), file, range);
         Body::from_stream(stream::try_unfold(state, move |(datasets, mut file, left)| async move {
-            if left == 0 {
+            let Range { start, end } = left;
+            if start >= end {
                 return Ok(None);
             }
             let read = datasets.off_workers(move || {
                 let mut chunk = Vec::new();
-                file.by_ref().take(left.min(CHUNK as u64)).read_to_end(&mut chunk).map(|_| (file, chunk))
+                file.seek(SeekFrom::Start(start))?;
+                let most = (end - start).min(CHUNK as u64);
+                file.by_ref().take(most).read_to_end(&mut chunk).map(|_| (file, chunk))
             });
             let (file, chunk) =
                 read.await?.map_err(|error| Failure::new(Code::DataLoss, error.to_string()))?;
             match chunk.len() as u64 {
                 0 => Err(Failure::new(Code::DataLoss, "the file became shorter while it was read")),
-                len => Ok(Some((Bytes::from(chunk), (datasets, file, left - len)))),
+                len => Ok(Some((Bytes::from(chunk), (datasets, file, start + len..end)))),
             }
         }))
     }
@@ -186,7 +190,7 @@ impl Datasets {
                 });
                 let gone = || Failure::new(Code::NotFound, "the file of the dataset is gone");
                 let (file, size) = opened.await?.ok_or_else(gone)?;
-                Ok((KIND, self.stream_file(file, size)))
+                Ok((KIND, self.stream_file(file, 0..size)))
             }
             _ => {
                 let state = (self.clone(), JoinedFile::new(files));

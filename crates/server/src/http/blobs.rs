@@ -89,11 +89,7 @@ pub(super) async fn answer(
             ];
             Ok((StatusCode::PARTIAL_CONTENT, common, about, stream(part)).into_response())
         }
-        WantedRange::Beyond => {
-            let message = format!("the range begins after the last of {size} bytes");
-            let refusal = refusal(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", &message);
-            Ok(([(CONTENT_RANGE, format!("bytes */{size}"))], refusal).into_response())
-        }
+        WantedRange::Beyond => Ok(WantedRange::refused(size)),
     }
 }
 
@@ -120,11 +116,28 @@ fn is_listed(list: &str, tag: &str) -> bool {
     list.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
 }
 
+/// The part of some bytes that a request wants.
 #[derive(Debug, PartialEq, Eq)]
-enum WantedRange {
+pub(super) enum WantedRange {
     All,
     Part(Range<u64>),
     Beyond,
+}
+
+impl WantedRange {
+    /// The range that the headers name, of `size` bytes without a tag.
+    pub(super) fn of(headers: &HeaderMap, size: u64) -> WantedRange {
+        // A tag that the client has cannot be that of these bytes.
+        let range = text(headers, RANGE).filter(|_| !headers.contains_key(IF_RANGE));
+        range.map_or(WantedRange::All, |range| parse(range, size))
+    }
+
+    /// The refusal of a range behind the last byte.
+    pub(super) fn refused(size: u64) -> Response {
+        let message = format!("the range begins after the last of {size} bytes");
+        let refusal = refusal(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", &message);
+        ([(CONTENT_RANGE, format!("bytes */{size}"))], refusal).into_response()
+    }
 }
 
 /// Parses one range of bytes. If it is malformed or there are several, the response has all bytes, as HTTP allows.

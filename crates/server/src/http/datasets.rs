@@ -5,13 +5,16 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use axum::http::header::{
+    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION,
+};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 use tonic::Code;
 
+use super::blobs::WantedRange;
 use crate::api::DATASETS_MOST;
 use crate::datasets::{CellQuery, Datasets, Download, RowQuery, Submission};
 use crate::failure::Failure;
@@ -144,16 +147,30 @@ pub(super) async fn files(State(shared): State<Arc<Shared>>, path: PathResult) -
 pub(super) async fn file(
     State(shared): State<Arc<Shared>>,
     path: Result<Path<(String, String)>, PathRejection>,
+    headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let Path((dataset, name)) =
         path.map_err(|rejection| Failure::new(Code::InvalidArgument, rejection.body_text()))?;
-    let (size, body) = datasets(&shared)?.file(id(Ok(Path(dataset)))?, name).await?;
+    let datasets = datasets(&shared)?;
+    let (size, file) = datasets.file(id(Ok(Path(dataset)))?, name).await?;
+    let (status, range) = match WantedRange::of(&headers, size) {
+        WantedRange::All => (StatusCode::OK, 0..size),
+        WantedRange::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
+        WantedRange::Beyond => return Ok(WantedRange::refused(size)),
+    };
     let headers = [
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
-        (CONTENT_LENGTH, size.to_string()),
+        (CONTENT_LENGTH, (range.end - range.start).to_string()),
         (CONTENT_DISPOSITION, "attachment".to_owned()),
+        (ACCEPT_RANGES, "bytes".to_owned()),
     ];
-    Ok((headers, body).into_response())
+    let part = (status == StatusCode::PARTIAL_CONTENT)
+        .then(|| [(CONTENT_RANGE, format!("bytes {}-{}/{size}", range.start, range.end - 1))]);
+    let body = datasets.stream_file(file, range);
+    Ok(match part {
+        Some(part) => (status, headers, part, body).into_response(),
+        None => (status, headers, body).into_response(),
+    })
 }
 
 pub(super) async fn download(

@@ -83,7 +83,7 @@ impl LateRequests {
         let listed = self.listed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |listed| {
             (listed < LISTED_MOST).then_some(listed + 1)
         });
-        listed.is_ok().then_some(Listed(self))
+        listed.is_ok().then(|| Listed(self))
     }
 
     /// Waits for a request that began at `began`; `None` if it takes long.

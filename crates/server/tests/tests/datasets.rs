@@ -115,7 +115,16 @@ async fn a_dataset_is_built_and_read() {
     assert!(names.contains(&"parquet-files/batch_00000.parquet"), "{names:?}");
     assert!(!names.iter().any(|name| name.starts_with("journal")), "{names:?}");
     let file = http.get(&format!("{path}/files/parquet-files/batch_00000.parquet"), &[]).await;
-    assert_eq!(file.body, parquet.body);
+    assert_eq!((file.header("accept-ranges"), &file.body), ("bytes", &parquet.body));
+    let of_file = async |range: &str| {
+        let path = format!("{path}/files/parquet-files/batch_00000.parquet");
+        http.get(&path, &[("range", range)]).await
+    };
+    let (end, size) = (of_file("bytes=-4").await, parquet.body.len());
+    assert_eq!((end.status, &*end.body), (206, &b"PAR1"[..]));
+    assert_eq!(end.header("content-range"), format!("bytes {}-{}/{size}", size - 4, size - 1));
+    assert_eq!(of_file("bytes=4-9").await.body, parquet.body[4..10]);
+    assert_eq!(of_file(&format!("bytes={size}-")).await.status, 416);
     let report = http.get(&format!("{path}/report"), &[]).await;
     assert!(report.header("content-type").starts_with("text/html") && report.status == 200);
     assert_eq!(http.get(&format!("{path}/errors"), &[]).await.json()["errors"], json!([]));

@@ -80,27 +80,24 @@ async fn a_client_with_more_than_its_share_leaves_room_for_others() {
 /// The time of a request passes while it waits for a slot, wherever its client gave it.
 #[tokio::test]
 async fn a_request_waits_for_a_slot_no_longer_than_it_has_time() {
-    let gate = Gate::default();
-    let settings = Settings {
-        in_flight_most: 2,
-        queue_most: 2,
-        queue_wait: Duration::from_secs(3600),
-        ..Settings::default()
-    };
-    let GuardedServer { server, tokens: [local, _, run, _] } =
-        guarded("slot_time", settings, gate.functions()).await;
-    let _open = OpenOnDrop(gate.clone());
-    let metric = async |line: &str| {
-        let page = send(&server, "GET /metrics", &[&bearer(&local)], b"").await.1;
-        page.lines().any(|found| found == line)
-    };
-    let held = gated(&server, &run, "a").await;
-    soon(async { while !metric("anabranch_requests_in_flight 1").await {} }).await;
-    let token = bearer(&run);
-    for (line, headers) in [
-        ("GET /v1/recipes/any/value?timeout=150ms", vec![token.as_str()]),
-        ("GET /v1/refs", vec![token.as_str(), "Request-Timeout: 150ms"]),
+    for (line, header) in [
+        ("GET /v1/recipes/any/value?timeout=150ms", "X-Request-Id: query"),
+        ("GET /v1/refs", "Request-Timeout: 150ms"),
     ] {
+        let gate = Gate::default();
+        let (wait, bounds) = (Duration::from_secs(3600), Settings::default());
+        let settings = Settings { in_flight_most: 2, queue_most: 2, queue_wait: wait, ..bounds };
+        let GuardedServer { server, tokens: [local, _, run, _] } =
+            guarded("slot_time", settings, gate.functions()).await;
+        let _open = OpenOnDrop(gate.clone());
+        let metric = async |line: &str| {
+            let page = send(&server, "GET /metrics", &[&bearer(&local)], b"").await.1;
+            page.lines().any(|found| found == line)
+        };
+        let held = gated(&server, &run, "a").await;
+        soon(async { while !metric("anabranch_requests_in_flight 1").await {} }).await;
+        let token = bearer(&run);
+        let headers = [token.as_str(), header];
         let waiting = send(&server, line, &headers, b"");
         let pass = async {
             soon(async { while !metric("anabranch_requests_queued 1").await {} }).await;
@@ -108,9 +105,9 @@ async fn a_request_waits_for_a_slot_no_longer_than_it_has_time() {
         };
         let ((status, body), ()) = tokio::join!(async { soon(waiting).await }, pass);
         assert_eq!(status, 504, "{line}: {body}");
+        gate.open();
+        assert_eq!(held.done().await, None);
     }
-    gate.open();
-    assert_eq!(held.done().await, None);
 }
 
 /// A blob of `len` bytes on its way, of which `sent` are sent.
