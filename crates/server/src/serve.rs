@@ -357,7 +357,7 @@ pub(crate) async fn answer_all(
         // A graceful shutdown would drop the beginning of a head. The response to it closes the connection.
         let begun = async {
             while !activity.has_calls() && heads.has_begun() {
-                sleep(RETRY_PAUSE).await
+                sleep(RETRY_PAUSE).await;
             }
         };
         tokio::select! {

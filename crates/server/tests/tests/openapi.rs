@@ -147,6 +147,10 @@ async fn bodies_are_accepted_as_the_document_says() {
     let server = &shop.http.server;
     let (_, document) = ask(server, "GET /openapi.json", "").await;
     let recipe = |value: Value| json!({"function": "identity/1.0.0", "params": {"x": value}});
+    let list = |place: Value| {
+        let reader = json!({ "function": "concat/1.0.0", "inputs": [place] });
+        json!([{ "function": "concat/1.0.0", "inputs": [] }, reader])
+    };
     for (line, schema, body) in [
         ("POST /v1/plans/rank/run", "PlanRequest", json!({"user_id": "a".repeat(256), "candidates": [1]})),
         ("POST /v1/plans/rank/run", "PlanRequest", json!({"user_id": "a".repeat(257), "candidates": [1]})),
@@ -155,21 +159,9 @@ async fn bodies_are_accepted_as_the_document_says() {
         ("POST /v1/plans/rank/run", "PlanRequest", json!({"user_id": 7, "candidates": {"id": null}})),
         ("POST /v1/recipes", "Recipe", recipe(Value::Null)),
         ("POST /v1/recipes", "Recipe", recipe(json!([1, [null]]))),
-        (
-            "POST /v1/recipes",
-            "Recipes",
-            json!([recipe(json!(1)), { "function": "identity/1.0.0", "inputs": [0.0] }]),
-        ),
-        (
-            "POST /v1/recipes",
-            "Recipes",
-            json!([recipe(json!(1)), { "function": "identity/1.0.0", "inputs": [0.5] }]),
-        ),
-        (
-            "POST /v1/recipes",
-            "Recipes",
-            json!([recipe(json!(1)), { "function": "identity/1.0.0", "inputs": [-1] }]),
-        ),
+        ("POST /v1/recipes", "Recipes", list(json!(0.0))),
+        ("POST /v1/recipes", "Recipes", list(json!(0.5))),
+        ("POST /v1/recipes", "Recipes", list(json!(-1))),
     ] {
         let schemas = &document["components"]["schemas"];
         let fits = check(&schemas[schema], &body, schemas);

@@ -259,32 +259,35 @@ async fn a_canary_that_is_slower_is_rolled_back() {
     let mut settings = Shop::settings(&folder);
     // Longer than all steps of the clock together.
     let trial = Duration::from_secs(10 * 365 * 24 * 3600);
-    settings.canary = Some(CanarySettings { share: 0.5, trial });
+    settings.canary = Some(CanarySettings { share: 0.8, trial });
     settings.watch_every = Some(Duration::from_millis(5));
     let shop = Shop::serving(folder, settings, executor, |service| service).await;
     let before = shop.describe("rank").await["version"].clone();
     shop.write("rank.plan.json", &plan("rank", "late", ""));
     until(|| has_canary(&shop)).await;
-    let run = async |user: u64| {
-        let answer = shop.run("rank", &request(user)).await;
+    let is_new = async |request: Value| {
+        let answer = shop.run("rank", &request).await;
         assert_eq!(answer.status, 200, "{:?}", answer.body);
         before != answer.header("x-plan-version")
     };
-    // A first trial says which users get the new version.
-    let mut chosen = Vec::new();
-    for user in 1..=300 {
-        chosen.push((user, clock.steps(Duration::from_millis(50), run(user)).await));
+    // A first trial, in which nothing is read, says which users get the new version.
+    let (mut chosen, mut others) = (Vec::new(), Vec::new());
+    for user in 1..=160 {
+        match soon(is_new(json!({"user_id": user, "candidates": []}))).await {
+            true => chosen.push(user),
+            false => others.push(user),
+        }
     }
+    assert!(chosen.len() > 100 && others.len() > 10, "{} and {}", chosen.len(), others.len());
     assert_eq!(change(&shop, "/v1/plans/rank/rollback").await.status, 200);
     assert_eq!(change(&shop, "/v1/plans/rank/reload").await.status, 200);
-    for (user, is_chosen) in chosen {
-        // Time passes only in requests for the new version.
-        let got_it = match is_chosen {
-            true => clock.steps(Duration::from_millis(50), run(user)).await,
-            false => soon(run(user)).await,
-        };
-        assert_eq!(got_it, is_chosen, "{user}");
+    for user in others {
+        assert!(!soon(is_new(request(user))).await, "{user}");
     }
+    // Time passes only in requests for the new version.
+    let slow = futures_util::future::join_all(chosen.iter().map(|user| is_new(request(*user))));
+    let slow = clock.steps(Duration::from_millis(50), slow).await;
+    assert!(slow.iter().all(|is_new| *is_new), "{slow:?}");
     assert!(has_canary(&shop), "the trial goes on");
     clock.advance(trial);
     until(|| !has_canary(&shop)).await;

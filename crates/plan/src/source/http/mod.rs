@@ -58,6 +58,14 @@ pub struct HttpConfig {
     pub strict_values: bool,
 }
 
+/// A URL for messages: without user and password.
+fn without_login(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let host = rest[..end].rfind('@').map_or(0, |at| at + 1);
+    format!("{scheme}://{}", &rest[host..])
+}
+
 impl HttpConfig {
     /// A config with this URL and defaults for everything else.
     pub fn new(url: impl Into<String>) -> HttpConfig {
@@ -167,7 +175,7 @@ impl Server {
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT_ENCODING, "identity")
             .body(Full::new(Bytes::from(ask.body(names))))
-            .map_err(|e| self.no_connection(&format!("`{url}` is not a URL: {e}")))?;
+            .map_err(|e| self.no_connection(&format!("`{}` is not a URL: {e}", without_login(url))))?;
         if let Some(trace) = trace {
             trace.write(request.headers_mut());
         }
@@ -261,7 +269,7 @@ impl Server {
     }
 
     fn command(&self) -> String {
-        format!("POST {}", self.config.url)
+        format!("POST {}", without_login(&self.config.url))
     }
 
     fn no_connection(&self, cause: &str) -> Error {

@@ -16,7 +16,7 @@ pub(super) async fn greet(connection: &mut Connection, config: &RedisConfig) -> 
     let replies = ask(connection, &[hello], config).await?;
     match error_in(&replies) {
         None => return Ok(()),
-        Some(message) if !is_unknown(message) => return Err(explained(message)),
+        Some(message) if !is_unknown(message) => return Err(explained(message, config)),
         Some(_) => {}
     }
     let login = match (&config.username, &config.password) {
@@ -27,7 +27,7 @@ pub(super) async fn greet(connection: &mut Connection, config: &RedisConfig) -> 
     let replies = ask(connection, &Vec::from_iter(login), config).await?;
     match error_in(&replies) {
         None => Ok(()),
-        Some(message) => Err(explained(message)),
+        Some(message) => Err(explained(message, config)),
     }
 }
 
@@ -63,13 +63,15 @@ fn is_unknown(message: &str) -> bool {
     message.starts_with("NOPROTO") || message.to_ascii_lowercase().contains("unknown command")
 }
 
-/// An error with advice.
-fn explained(message: &str) -> String {
+/// An error with advice. Some servers and proxies repeat the arguments of a command that they refuse.
+fn explained(message: &str, config: &RedisConfig) -> String {
+    let password = config.password.as_deref().filter(|password| !password.is_empty());
+    let message = &password.map_or_else(|| message.to_owned(), |password| message.replace(password, "***"));
     if message.starts_with("NOAUTH") {
         return format!("{message} (write user and password in the URL: redis://user:password@host)");
     }
     if message.starts_with("WRONGPASS") || message.contains("invalid password") {
         return format!("the server refused the login: {message}");
     }
-    message.to_owned()
+    message.clone()
 }
