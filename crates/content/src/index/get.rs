@@ -79,15 +79,18 @@ impl State {
         if runs.peek().is_none() {
             return Ok(None);
         }
-        NEAR.with_borrow_mut(|near| {
-            for run in runs {
-                near.forget();
-                if let Some(change) = run.find(key, wait, near)? {
-                    return Ok(change);
-                }
+        // Taken, not borrowed: a disk may look something up itself while it is read.
+        let mut near = NEAR.take();
+        let mut found = Ok(None);
+        for run in runs {
+            near.forget();
+            found = run.find(key, wait, &mut near);
+            if !matches!(found, Ok(None)) {
+                break;
             }
-            Ok(None)
-        })
+        }
+        NEAR.set(near);
+        Ok(found?.flatten())
     }
 
     fn in_memory(&self, key: &Key) -> Option<Change> {

@@ -110,6 +110,10 @@ async fn a_damaged_index_is_rebuilt_while_the_store_is_in_use() {
         for address in put.iter().chain(&fresh) {
             assert!(store.get(address).await.unwrap().is_some());
         }
+        // Reads find the new index before it is on the disk.
+        while store.stats().health.index_rebuilt < round {
+            tokio::task::yield_now().await;
+        }
         let after = store.stats();
         assert_eq!((after.health.index_damaged, after.health.index_rebuilt), (false, round));
         assert_eq!(heard.lock().unwrap().len() as u64, 2 * round);

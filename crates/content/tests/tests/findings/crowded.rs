@@ -69,8 +69,9 @@ async fn a_caller_that_gives_up_leaves_its_place_to_another() {
     let gate = Arc::new(Gate::default());
     let store = gate.store();
     let mut calls = calls(&store, 5);
-    // The others wait for this one's collection.
+    // The others wait for this one's collection. Before the store is free, one of them takes its place.
     drop(calls.remove(1));
+    assert!(calls.iter_mut().all(|call| call.now_or_never().is_none()));
     gate.open();
     assert!(join_all(calls).await.iter().all(Result::is_ok));
     assert_eq!(gate.collections(), 2);
