@@ -14,6 +14,7 @@ mod file;
 mod folder;
 mod format_1;
 mod fused;
+mod imports;
 mod kit;
 mod memory;
 mod params;
