@@ -67,6 +67,13 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
             hits.iter_mut().chain(&mut computed).chain([&mut alone]).for_each(Turns::forget);
         }
     }
+    report.table(&rows(&hits, &computed, &alone));
+    ground.close(executor.store().clone());
+    Ok(())
+}
+
+/// The table of the report.
+fn rows(hits: &[Turns; 3], computed: &[Turns; 3], alone: &Turns) -> Vec<Vec<String>> {
     let mut rows = vec![row([
         "what",
         "how",
@@ -77,7 +84,7 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
         "aim",
         "met?",
     ])];
-    for (what, turns) in [("hit", &hits), ("computed", &computed)] {
+    for (what, turns) in [("hit", hits), ("computed", computed)] {
         for (place, (how, own)) in ["awaited", "entered each time", "blocking"].iter().zip(turns).enumerate()
         {
             let more = micros(own.wall() - turns[0].wall());
@@ -93,7 +100,5 @@ pub(super) fn report(report: &mut Report, ground: &Ground) -> io::Result<()> {
     }
     let (wall, cpu) = (micros(alone.wall()), micros(alone.cpu()));
     rows.push(row(["function", "alone", &wall, &cpu, "", "", "", "-"]));
-    report.table(&rows);
-    ground.close(executor.store().clone());
-    Ok(())
+    rows
 }

@@ -413,7 +413,7 @@ mod tests {
         for window in 10..=24 {
             let mut writer = CompressorWriter::new(Vec::new(), 1 << 10, 5, window);
             writer.write_all(b"a few bytes").unwrap();
-            assert_eq!(Unbrotli::window(writer.into_inner()[0]), window as u32);
+            assert_eq!(Unbrotli::window(writer.into_inner()[0]), window);
         }
     }
 
