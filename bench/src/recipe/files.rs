@@ -55,15 +55,15 @@ fn measure(ground: &Ground, folder: &Path, size: u64) -> io::Result<[Turns; 4]> 
     let put = || Command::new(&ours).args(["recipe", "put", "--data"]).arg(&store).arg(&file).output();
     for turn in 0..=ground.sizes.turns.min(5) {
         let hash = || Command::new("b3sum").arg("--no-names").arg(&file).output();
-        let hashed = succeeded(turns[0].time_processes(1, hash)?)?;
+        let hashed = succeeded(&turns[0].time_processes(1, hash)?)?;
         turns[1].time_processes(1, || {
-            succeeded(hash()?)?;
-            succeeded(Command::new("cp").arg(&file).arg(&copy).output()?)?;
-            succeeded(Command::new("sync").arg(&copy).output()?)
+            succeeded(&hash()?)?;
+            succeeded(&Command::new("cp").arg(&file).arg(&copy).output()?)?;
+            succeeded(&Command::new("sync").arg(&copy).output()?)
         })?;
         fs::remove_file(&copy)?;
         for place in [2, 3] {
-            let address = succeeded(turns[place].time_processes(1, put)?)?;
+            let address = succeeded(&turns[place].time_processes(1, put)?)?;
             assert!(address.starts_with(&hashed.trim()[..16]), "another address than b3sum's: {address}");
         }
         fs::remove_dir_all(&store)?;
@@ -75,7 +75,7 @@ fn measure(ground: &Ground, folder: &Path, size: u64) -> io::Result<[Turns; 4]> 
     Ok(turns)
 }
 
-fn succeeded(output: std::process::Output) -> io::Result<String> {
+fn succeeded(output: &std::process::Output) -> io::Result<String> {
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned())),

@@ -46,6 +46,11 @@ impl Turns {
     pub(super) fn times(&self, other: &Turns) -> f64 {
         median(self.0.iter().zip(&other.0).map(|(own, other)| own.wall / other.wall))
     }
+
+    /// How many times the CPU time of the other this took, in the same turn.
+    pub(super) fn cpu_times(&self, other: &Turns) -> f64 {
+        median(self.0.iter().zip(&other.0).map(|(own, other)| own.cpu / other.cpu))
+    }
 }
 
 /// Nanoseconds as microseconds.

@@ -8,7 +8,7 @@ pub struct Config {
     /// Threads for CPU work of runs in [`Class::Latency`](crate::options::Class::Latency). Default: one per core.
     pub cpu_threads: usize,
     /// Threads for CPU work of runs in [`Class::Batch`](crate::options::Class::Batch), at a lower priority of the
-    /// operating system. Default: one per core.
+    /// operating system. Default: one per core, and one that an application can keep free of long jobs.
     pub batch_threads: usize,
     /// Threads for calls that block. Default: 16.
     pub blocking_threads: usize,
@@ -23,7 +23,7 @@ impl Default for Config {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Config {
             cpu_threads: cores,
-            batch_threads: cores,
+            batch_threads: cores + 1,
             blocking_threads: 16,
             inline_threshold: Duration::from_micros(50),
             max_runs: 100_000,

@@ -24,6 +24,7 @@ pub struct Engine {
     pub(crate) active: Arc<ActiveRuns>,
     pub(crate) events: Events,
     pub(crate) inline_threshold: Duration,
+    batch_threads: usize,
 }
 
 impl Engine {
@@ -40,14 +41,15 @@ impl Engine {
         Ok(Engine::with_seams(seams, config))
     }
 
-    /// An engine with another clock, other tasks and other pools. It uses only `max_runs` and `inline_threshold` of
-    /// `config`.
+    /// An engine with another clock, other tasks and other pools. Of `config` it uses only `max_runs`,
+    /// `inline_threshold`, and `batch_threads` for [`Engine::batch_threads`].
     pub fn with_seams(seams: Seams, config: &Config) -> Engine {
         Engine {
             seams: Arc::new(seams),
             active: Arc::new(ActiveRuns::new(config.max_runs)),
             events: Events::default(),
             inline_threshold: config.inline_threshold,
+            batch_threads: config.batch_threads,
         }
     }
 
@@ -68,6 +70,11 @@ impl Engine {
             Class::Latency => &self.seams.latency,
             Class::Batch => &self.seams.batch,
         }
+    }
+
+    /// The number of threads of the pool of [`Class::Batch`], for an application that bounds its long jobs to fewer.
+    pub fn batch_threads(&self) -> usize {
+        self.batch_threads
     }
 
     /// Spawns futures outside of a run. Dropping the guard that it returns aborts the future.

@@ -32,14 +32,16 @@ pub struct CallBudget {
 /// The time of a call.
 pub(crate) struct CallTime {
     limit: Duration,
-    end: Instant,
+    began: Instant,
+    /// The nanoseconds that it waited for a thread.
+    waited: AtomicU64,
     clock: Arc<dyn Clock>,
 }
 
 impl CallTime {
     /// The time of a call that starts now.
     pub(crate) fn starting(now: Instant, limit: Duration, clock: &Arc<dyn Clock>) -> CallTime {
-        CallTime { limit, end: now + limit, clock: Arc::clone(clock) }
+        CallTime { limit, began: now, waited: AtomicU64::new(0), clock: Arc::clone(clock) }
     }
 }
 
@@ -73,6 +75,13 @@ impl CallBudget {
     /// The progress of the call, if it is reported.
     pub(crate) fn progress(&self) -> Option<&CallProgress> {
         self.progress.as_ref()
+    }
+
+    /// Extends the time of the call by a wait for a thread.
+    pub(crate) fn waited(&self, wait: Duration) {
+        if let Some(time) = &self.time {
+            time.waited.fetch_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
     }
 
     /// Claims memory, before it is allocated.
@@ -119,7 +128,8 @@ impl CallBudget {
         }
         let Some(time) = &self.time else { return Ok(()) };
         let now = time.clock.now();
-        if now >= time.end {
+        let waited = Duration::from_nanos(time.waited.load(Ordering::Relaxed));
+        if now.saturating_duration_since(time.began).saturating_sub(waited) >= time.limit {
             return Err(Fault::TooLong { limit: time.limit });
         }
         if let Some(progress) = &self.progress {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_content::Address;
 use anabranch_engine::options::Class;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::budget::{CallBudget, CallTime};
 use crate::drive::{Drive, Pause};
@@ -26,11 +26,17 @@ const TURNS: u32 = 64;
 /// The memory for inputs and output in transit: chunks read ahead, held by the function, and being written.
 const TRANSFER: u64 = 4 << 20;
 
+/// The thing that is too large if a call would take more memory than there is.
+pub(crate) const CALL_MEMORY: &str = "the memory of the call";
+
 /// The minimum memory of a call.
 const LEAST: u64 = 16 << 10;
 
 /// The first grant for claims, in addition to the signature's claims per input byte.
 const CLAIMS: u64 = 64 << 10;
+
+/// Work of a call that is estimated to take no longer is short: it never waits behind calls of unknown length.
+const SHORT: Duration = Duration::from_millis(50);
 
 /// A call that ran in place for this many times the threshold is not run in place again.
 const WRONG_BY: u32 = 4;
@@ -56,7 +62,7 @@ pub(crate) async fn compute(
     let (mut stages, mut spent) = (stages, Duration::ZERO);
     loop {
         let Some(claims_most) = most.checked_sub(fixed) else {
-            return Err(stages[0].failed(Fault::TooLarge { what: "the memory of the call", most }));
+            return Err(stages[0].failed(Fault::TooLarge { what: CALL_MEMORY, most }));
         };
         claims = claims.min(claims_most);
         let room = inner.memory.take(fixed + claims).await?;
@@ -72,7 +78,7 @@ pub(crate) async fn compute(
             AttemptOutcome::OutOfMemory(drive, failed, _) if claims == claims_most => {
                 let Error::Function { address, function, .. } = failed else { return Err(failed) };
                 drop(drive);
-                let fault = Fault::TooLarge { what: "the memory of the call", most };
+                let fault = Fault::TooLarge { what: CALL_MEMORY, most };
                 return Err(Error::Function { address, function, fault });
             }
             AttemptOutcome::OutOfMemory(drive, _, needed) => {
@@ -154,7 +160,8 @@ async fn advance(
     spent: &mut Duration,
 ) -> Result<(Box<Drive>, Result<Pause, Error>), Error> {
     let clock = inner.engine.clock();
-    if drive.effort().is_some_and(|effort| effort <= inner.engine.inline_threshold()) {
+    let effort = drive.effort();
+    if drive.may_run_in_place() && effort.is_some_and(|effort| effort <= inner.engine.inline_threshold()) {
         let began = clock.now();
         let pause = drive.advance();
         let took = clock.now().saturating_duration_since(began);
@@ -164,6 +171,11 @@ async fn advance(
         *spent += took;
         return Ok((drive, pause));
     }
+    let asked = clock.now();
+    let place = match effort {
+        Some(effort) if effort <= SHORT => None,
+        _ => Some(long_place(inner).await?),
+    };
     let (done, back) = oneshot::channel();
     let clock = Arc::clone(clock);
     let job = Box::new(move || {
@@ -171,7 +183,9 @@ async fn advance(
             return;
         }
         let began = clock.now();
+        drive.budget.waited(began.saturating_duration_since(asked));
         let pause = drive.advance();
+        drop(place);
         // The computation may have been dropped in the meantime.
         let _ = done.send((drive, pause, clock.now().saturating_duration_since(began)));
     });
@@ -179,6 +193,12 @@ async fn advance(
     let (drive, pause, took) = back.await.map_err(|_| Error::Stopped)?;
     *spent += took;
     Ok((drive, pause))
+}
+
+/// Waits for one of the threads that long work may occupy. Work in progress cannot be interrupted, so these are fewer
+/// threads than the pool has, and short work always finds one.
+async fn long_place(inner: &Inner) -> Result<OwnedSemaphorePermit, Error> {
+    Arc::clone(&inner.long_places).acquire_owned().await.map_err(|_| Error::Stopped)
 }
 
 /// Signals the function to stop when the computation is dropped.

@@ -45,8 +45,8 @@ const NANOS_PER_INPUT: u64 = 100;
 /// The maximum number of inputs that are looked at to estimate the time until a call pauses.
 const ESTIMATED_INPUTS: usize = 512;
 
-/// The memory of parameters above which a call is not run in place: reading them takes time, too.
-const PARAMS_IN_PLACE: u64 = 16 << 10;
+/// The memory of parameters above which the time of a call is unknown: reading them takes time, too.
+const PARAMS_ESTIMATED: u64 = 16 << 10;
 
 /// A call in progress: one stage, or several fused ones, each reading the output of the one before it.
 pub(crate) struct Drive {
@@ -56,13 +56,15 @@ pub(crate) struct Drive {
     /// The index of the stage that ran last.
     at: usize,
     has_begun: bool,
+    /// Whether its time follows from the number of its input bytes.
+    is_estimated: bool,
     /// Whether it may run on the caller's thread, where it cannot be stopped.
     in_place: bool,
     total: u64,
     chunk_most: usize,
     /// The number of feeds with an open reader.
     reading: usize,
-    budget: Arc<CallBudget>,
+    pub(crate) budget: Arc<CallBudget>,
     /// The call's memory grant. It lives as long as the inputs, because a call may still run after its caller is gone.
     _room: Option<OwnedSemaphorePermit>,
 }
@@ -89,8 +91,22 @@ impl Drive {
         let mut running = smallvec::smallvec![RunningStage::reading(feeds)];
         running.extend(stages[1..].iter().map(|_| RunningStage::piped()));
         let (at, has_begun, reading) = (0, false, 0);
-        let in_place = stages.iter().all(may_run_in_place);
-        Drive { stages, running, at, has_begun, in_place, total, chunk_most, reading, budget, _room: room }
+        let is_estimated = stages.iter().all(has_estimate);
+        let in_place =
+            is_estimated && stages.iter().all(|it| it.function.signature().begin == BeginCost::Trifling);
+        Drive {
+            stages,
+            running,
+            at,
+            has_begun,
+            is_estimated,
+            in_place,
+            total,
+            chunk_most,
+            reading,
+            budget,
+            _room: room,
+        }
     }
 
     /// Resets the call: the stages, and the inputs from their beginning.
@@ -119,7 +135,7 @@ impl Drive {
 
     /// The estimated time until the call pauses; `None` if it is unknown.
     pub(crate) fn effort(&self) -> Option<Duration> {
-        if !self.in_place {
+        if !self.is_estimated {
             return None;
         }
         let open = self.running[0].open_feeds();
@@ -142,6 +158,11 @@ impl Drive {
         let nanos: u64 = self.stages.iter().map(nanos).sum();
         let nanos = (ready.saturating_mul(nanos) >> 10).saturating_add(count as u64 * NANOS_PER_INPUT);
         Some(Duration::from_nanos(nanos))
+    }
+
+    /// Whether it may run on the caller's thread if its estimated time is short.
+    pub(crate) fn may_run_in_place(&self) -> bool {
+        self.in_place
     }
 
     /// Runs the rest of the call on the pool, because its estimate was wrong.
@@ -210,11 +231,11 @@ impl Drive {
 }
 
 /// Whether the time of a stage follows from the number of its input bytes.
-fn may_run_in_place(stage: &Stage) -> bool {
+fn has_estimate(stage: &Stage) -> bool {
     let signature = stage.function.signature();
-    signature.begin == BeginCost::Trifling
+    signature.begin != BeginCost::Compiles
         && signature.nanos_per_kib != Signature::OPAQUE
-        && stage.params.as_deref().is_none_or(|params| memory_of(params) <= PARAMS_IN_PLACE)
+        && stage.params.as_deref().is_none_or(|params| memory_of(params) <= PARAMS_ESTIMATED)
 }
 
 /// A chunk size that keeps the time per chunk short for every stage.

@@ -8,7 +8,7 @@ use anabranch_engine::flight::{Panicked, Waiter};
 use smallvec::SmallVec;
 
 use crate::closure;
-use crate::compute::compute;
+use crate::compute::{CALL_MEMORY, compute};
 use crate::error::Error;
 use crate::events::Event;
 use crate::executor::Inner;
@@ -115,14 +115,16 @@ pub(crate) async fn row(
     }
 }
 
-/// The largest number of first stages that have already run, fused, on equal inputs.
+/// The largest number of first stages that have already run, fused, on equal inputs, and whose value can be had.
 async fn remembered_part(
     inner: &Inner,
     stages: &[Stage],
     inputs: &[StoredValue],
 ) -> Result<Option<usize>, Error> {
     for (place, call) in calls(stages, inputs).iter().enumerate().rev() {
-        if inner.store.recall(call).await?.is_some() {
+        if let Some((_, memo)) = recalled(inner, call).await?
+            && !are_invalidated_since(inner, &stages[..=place], memo.at).await?
+        {
             return Ok(Some(place + 1));
         }
     }
@@ -160,7 +162,8 @@ async fn execute(
     if let Some((value, _)) = recalled(&inner, &address).await? {
         return Ok(ComputedValue { value, how: Origin::Memo });
     }
-    let call = calls(&stages, &inputs).pop().filter(|call| *call != address);
+    let calls = calls(&stages, &inputs);
+    let call = calls.last().copied().filter(|call| *call != address);
     if let Some(call) = &call
         && let Some((value, call)) = recalled(&inner, call).await?
         && !are_invalidated_since(&inner, &stages, call.at).await?
@@ -168,10 +171,10 @@ async fn execute(
         remember(&inner, address, &value, call.cost).await?;
         return Ok(ComputedValue { value, how: Origin::SameInputs });
     }
-    let clock = inner.engine.clock();
-    if let Some(refusal) = inner.refusals.recent(&address, &**clock) {
+    if let Some(refusal) = refused(&inner, &stages, &calls) {
         return Err(refusal);
     }
+    let addresses: SmallVec<[Address; 1]> = stages.iter().map(|stage| stage.address).collect();
     let counters = &inner.counters;
     let computed = match passed_input(&stages, &inputs) {
         Some(value) => {
@@ -194,11 +197,43 @@ async fn execute(
             Ok(ComputedValue { value, how: Origin::Ran })
         }
         Err(error) => {
-            inner.refusals.add(address, &error, clock.now());
+            refuse(&inner, &addresses, &calls, &error);
             inner.count(&counters.failed, 1);
             inner.events.tell(|| Event::Failed { address, error: error.to_string() });
             Err(error)
         }
+    }
+}
+
+/// The recent failure of one of these stages, or of a call that is the same as one of theirs.
+fn refused(inner: &Inner, stages: &[Stage], calls: &[Address]) -> Option<Error> {
+    let clock = &**inner.engine.clock();
+    stages.iter().enumerate().find_map(|(place, stage)| {
+        let of_call = || match inner.refusals.recent(calls.get(place)?, clock)? {
+            Error::Function { fault, .. } => Some(stage.failed(fault)),
+            other => Some(other),
+        };
+        inner.refusals.recent(&stage.address, clock).or_else(of_call)
+    })
+}
+
+/// Remembers a failure for lack of resources: of the stage that failed, and of its call. What all stages of a row took
+/// together is a failure of the last one, because each of them may succeed alone.
+fn refuse(inner: &Inner, addresses: &[Address], calls: &[Address], error: &Error) {
+    let Error::Function { address, function, fault } = error else { return };
+    let is_own =
+        addresses.len() == 1 || matches!(fault, Fault::TooLarge { what, .. } if *what != CALL_MEMORY);
+    let now = inner.engine.clock().now();
+    match addresses.iter().position(|it| it == address).filter(|_| is_own) {
+        Some(place) => {
+            let call = calls.get(place).filter(|call| *call != address);
+            for address in [Some(address), call].into_iter().flatten().copied() {
+                // The call may be a recipe of its own.
+                let (function, fault) = (function.clone(), fault.clone());
+                inner.refusals.add(address, &Error::Function { address, function, fault }, now);
+            }
+        }
+        None => inner.refusals.add(addresses[addresses.len() - 1], error, now),
     }
 }
 
@@ -232,7 +267,7 @@ async fn recalled(inner: &Inner, address: &Address) -> Result<Option<(StoredValu
 /// call of a recipe only while the values of its inputs are remembered.
 ///
 /// [`Executor::invalidate`]: crate::executor::Executor::invalidate
-async fn are_invalidated_since(inner: &Inner, stages: &Stages, time: Time) -> Result<bool, Error> {
+async fn are_invalidated_since(inner: &Inner, stages: &[Stage], time: Time) -> Result<bool, Error> {
     for stage in stages {
         let gone = inner.store.status(&stage.address).await?.gone;
         if gone.is_some_and(|gone| gone.why == RemovalReason::Invalidated && gone.at >= time) {

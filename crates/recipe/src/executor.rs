@@ -33,7 +33,7 @@ pub struct Config {
     /// Memory for running functions, all together, in bytes. One call can use up to three quarters of it. Default 256
     /// MiB.
     pub memory_bytes: u32,
-    /// The maximum duration of one call, without waiting. Default 10 minutes.
+    /// The maximum duration of one call, without its waits for memory and for a thread. Default 10 minutes.
     pub call_time: Duration,
     /// Memory for larger values that are returned from memory right after their computation, for all gets together, in
     /// bytes. A value stays there until it is read. Default 64 MiB.
@@ -83,6 +83,8 @@ pub(crate) struct Inner {
     pub flights: Flights<Address, Result<ComputedValue, Error>>,
     /// Memory for running calls.
     pub memory: CallMemory,
+    /// The threads that long work may occupy at the same time.
+    pub long_places: Arc<Semaphore>,
     /// Memory for the recipes of running gets, in the units of [`closure::units`].
     pub closures: Arc<Semaphore>,
     /// Recipes that failed for lack of resources.
@@ -151,6 +153,8 @@ impl Executor {
         let memory = CallMemory::new(config.memory_bytes);
         let kept = Arc::new(Semaphore::new(config.kept_bytes as usize));
         let closures = closure::units(config.recipe_bytes);
+        let long_places = engine.batch_threads().saturating_sub(1).max(1);
+        let long_places = Arc::new(Semaphore::new(long_places.min(Semaphore::MAX_PERMITS)));
         let (flights, events, counters, refusals) = Default::default();
         let inner = Inner {
             store,
@@ -159,6 +163,7 @@ impl Executor {
             config,
             flights,
             memory,
+            long_places,
             closures,
             refusals,
             kept,

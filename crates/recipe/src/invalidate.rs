@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use anabranch_content::{Address, BuildAddress, DryRun};
+use anabranch_content::{Address, BuildAddress, DroppedImport, DryRun, Memo};
 
 use crate::error::Error;
 use crate::events::Event;
 use crate::execute::ROW_MOST;
 use crate::executor::Executor;
-use crate::recipe::Recipe;
+use crate::pace::Pace;
+use crate::recipe::{CONTEXT, MalformedRecipe, Recipe, encode_checked};
 use crate::signature::Holds;
 
 /// The values to forget.
@@ -76,9 +77,10 @@ type Links = HashMap<Address, Arc<Link>, BuildAddress>;
 /// The result of the search of an invalidation.
 #[derive(Default)]
 struct FoundCalls {
-    /// The addresses whose memos are to be forgotten.
-    doomed: Vec<Address>,
+    /// The addresses whose memos are to be forgotten. Each has one.
+    doomed: HashSet<Address, BuildAddress>,
     links: Links,
+    pace: Pace,
 }
 
 impl Executor {
@@ -95,6 +97,17 @@ impl Executor {
             self.inner.events.tell(|| Event::Invalidated { address, count });
         }
         Ok(result)
+    }
+
+    /// Drops an import, as [`Store::drop_import`](anabranch_content::Store::drop_import) does, and forgets the values that
+    /// were derived from the memos that it brought.
+    pub async fn drop_import(&self, id: &str) -> Result<Option<DroppedImport>, Error> {
+        let store = &self.inner.store;
+        let imported = store.imported_memos(id).await?;
+        let terms = Invalidate { reach: Reach::DependentsAlone, ..Invalidate::default() };
+        let derived = self.forget_from(imported, &terms, self.inner.config.recipes_most).await?;
+        let dropped = store.drop_import(id).await?;
+        Ok(dropped.map(|it| DroppedImport { memos: it.memos + derived.forgotten, ..it }))
     }
 
     /// Forgets the values of recipes. Fails if more than `most` recipes would be visited.
@@ -133,7 +146,8 @@ impl Executor {
             level = next;
         }
         if terms.dry_run == DryRun::No {
-            for part in found.doomed.chunks(PAGE) {
+            let doomed: Vec<Address> = found.doomed.into_iter().collect();
+            for part in doomed.chunks(PAGE) {
                 self.inner.store.invalidate(part).await?;
             }
         }
@@ -143,16 +157,22 @@ impl Executor {
     /// The addresses of a recipe with its inputs replaced by their values, or by the call that it may have been fused
     /// with. Its value may also be remembered under them. If the value of an input is not remembered, an address is
     /// missing, and that call stays remembered; a get then finds that the recipe was invalidated after the call.
-    async fn calls_of(&self, address: &Address, links: &mut Links) -> Result<Vec<Address>, Error> {
+    async fn calls_of(
+        &self,
+        address: &Address,
+        links: &mut Links,
+        pace: &mut Pace,
+    ) -> Result<Vec<Address>, Error> {
         let (mut calls, mut later, mut at) = (Vec::new(), Vec::<Arc<Link>>::new(), *address);
         while let Some(link) = self.link(&at, links).await? {
             if !later.is_empty() && !link.streams {
                 break;
             }
             if later.is_empty() || link.total >= self.inner.config.fuse_from {
-                let mut call = link.on_values.address()?;
+                let mut call = call_on(&link.on_values, &link.on_values.inputs)?;
                 for stage in later.iter().rev() {
-                    call = Recipe { inputs: vec![call], ..stage.on_values.clone() }.address()?;
+                    pace.step().await;
+                    call = call_on(&stage.on_values, &[call])?;
                 }
                 calls.push(call);
             }
@@ -212,7 +232,7 @@ impl Executor {
         }
     }
 
-    /// Counts the memos of a level, and adds the addresses to forget to `doomed`.
+    /// Counts the memos of a level and of its calls, and adds them to `doomed`.
     async fn find_memos(
         &self,
         level: &[Address],
@@ -222,19 +242,25 @@ impl Executor {
         found: &mut FoundCalls,
     ) -> Result<(), Error> {
         let store = &self.inner.store;
-        let FoundCalls { doomed, links } = found;
+        let FoundCalls { doomed, links, pace } = found;
         for part in level.chunks(PAGE) {
-            let mut memos: Vec<_> = store.recall_many(part).await?.into_iter().flatten().collect();
+            let own = store.recall_many(part).await?.into_iter().flatten();
+            let mut memos: Vec<Memo> = own.filter(|memo| doomed.insert(memo.derivation)).collect();
             if result.depth == 0 {
                 result.was_remembered = !memos.is_empty();
             }
             for address in part {
+                pace.step().await;
+                let calls = self.calls_of(address, links, pace).await?;
                 // A call may be remembered although its recipe is not.
-                for call in self.calls_of(address, links).await? {
-                    doomed.push(call);
+                for memo in store.recall_many(&calls).await?.into_iter().flatten() {
+                    let call = memo.derivation;
                     // This address may also be a recipe in its own right, whose value is then forgotten too.
-                    if !seen.contains(&call) && store.derivation(&call).await?.is_some() {
-                        memos.extend(store.recall(&call).await?);
+                    if doomed.insert(call)
+                        && !seen.contains(&call)
+                        && store.derivation(&call).await?.is_some()
+                    {
+                        memos.push(memo);
                     }
                 }
             }
@@ -243,8 +269,13 @@ impl Executor {
             result.forgotten += memos.len() as u64;
             let room = terms.detail.saturating_sub(result.addresses.len());
             result.addresses.extend(memos.iter().map(|memo| memo.derivation).take(room));
-            doomed.extend(memos.iter().map(|memo| memo.derivation));
         }
         Ok(())
     }
+}
+
+/// The address of a recipe on these inputs.
+fn call_on(recipe: &Recipe, inputs: &[Address]) -> Result<Address, MalformedRecipe> {
+    let encoding = encode_checked(&recipe.function, inputs.iter(), &recipe.params)?;
+    Ok(Address::derive(CONTEXT, &encoding))
 }

@@ -40,6 +40,9 @@ pub struct Signature {
 pub enum BeginCost {
     /// A few microseconds. A call may begin in place.
     Trifling,
+    /// It builds tables, in less than a millisecond. The call runs on the pool, and its time follows from the length of
+    /// its input.
+    Tables,
     /// It compiles a pattern or a template, or builds tables, and the time of a call does not follow from the length of
     /// its input. All of the call runs on the pool.
     Compiles,
@@ -127,6 +130,12 @@ impl Signature {
         about: impl Into<Cow<'static, str>>,
     ) -> Signature {
         self.param(Param::new(name, kind, about).or(default))
+    }
+
+    /// Declares that a call begins with building tables.
+    pub fn builds_tables(mut self) -> Signature {
+        self.begin = BeginCost::Tables;
+        self
     }
 
     /// Declares that beginning a call takes time.

@@ -24,7 +24,7 @@ pub enum ErrorKind {
     Template,
     /// The run needs more fuel.
     Fuel,
-    /// The run makes more than [`MEMORY_BYTES`].
+    /// The run makes more than [`MEMORY_BYTES`], or than it was given.
     Memory,
     /// The output is larger than allowed.
     Output,

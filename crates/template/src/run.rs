@@ -11,7 +11,7 @@ use crate::evaluate::{Evaluation, RunningLoop};
 use crate::kinds::called;
 use crate::print::print;
 use crate::template::{Bounds, Template};
-use crate::work::{VALUE, Work, is_true};
+use crate::work::{MEMORY_BYTES, VALUE, Work, is_true};
 
 /// The receiver of the output of a [`Run`].
 pub trait Sink {
@@ -51,6 +51,14 @@ impl Run {
     #[must_use]
     pub fn with_check(mut self, check: impl FnMut() -> bool + Send + 'static) -> Run {
         self.state.work.check = Some(Box::new(check));
+        self
+    }
+
+    /// The same run with less memory than [`MEMORY_BYTES`](crate::MEMORY_BYTES). The caller repeats a run that has too
+    /// little, because the error names the usual bound.
+    #[must_use]
+    pub fn with_memory(mut self, bytes: usize) -> Run {
+        self.state.work.memory = bytes.min(MEMORY_BYTES);
         self
     }
 

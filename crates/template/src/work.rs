@@ -7,7 +7,7 @@ use anabranch_value::Value;
 use crate::error::{Stop, wrong};
 use crate::template::Dialect;
 
-/// The most bytes that one expression and all values with names may take.
+/// The most bytes that one expression and all values with names may take, unless the run has less.
 pub const MEMORY_BYTES: usize = 32 << 20;
 
 /// Steps between two calls of the check.
@@ -33,6 +33,8 @@ pub(crate) struct Work {
     pub(crate) dialect: Dialect,
     /// Steps that are left.
     pub(crate) fuel: u64,
+    /// The most bytes that may be made.
+    pub(crate) memory: usize,
     /// Bytes that the expression under way has made, with all bytes below.
     pub(crate) made: usize,
     /// Bytes of values with names in the scopes that are open. A round of a loop gives its bytes back.
@@ -51,7 +53,18 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) fn new(dialect: Dialect, fuel: u64) -> Work {
-        Work { dialect, fuel, made: 0, named: 0, kept: 0, random: None, unpaid: 0, check: None, unchecked: 0 }
+        Work {
+            dialect,
+            fuel,
+            memory: MEMORY_BYTES,
+            made: 0,
+            named: 0,
+            kept: 0,
+            random: None,
+            unpaid: 0,
+            check: None,
+            unchecked: 0,
+        }
     }
 
     pub(crate) fn is_plain(&self) -> bool {
@@ -87,7 +100,7 @@ impl Work {
     /// Makes some bytes.
     pub(crate) fn make(&mut self, bytes: usize) -> Result<(), Stop> {
         self.made = self.made.saturating_add(bytes);
-        match self.made > MEMORY_BYTES {
+        match self.made > self.memory {
             true => Err(Stop::Memory),
             false => self.look(bytes),
         }
@@ -107,7 +120,7 @@ impl Work {
     pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), Stop> {
         self.kept = self.kept.saturating_add(bytes);
         self.begin();
-        match self.made > MEMORY_BYTES {
+        match self.made > self.memory {
             true => Err(Stop::Memory),
             false => self.look(bytes),
         }

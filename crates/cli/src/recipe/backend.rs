@@ -400,7 +400,7 @@ impl Backend {
     /// Drops an import; `None` if there is no such import.
     pub(super) async fn drop_import(&self, id: &str) -> Result<Option<DroppedImport>, Failure> {
         self.call(async |connection| match connection {
-            Connection::Owner(Owner { executor, .. }) => Ok(executor.store().drop_import(id).await?),
+            Connection::Owner(Owner { executor, .. }) => Ok(executor.drop_import(id).await?),
             Connection::Client(client) => Ok(client.drop_import(id).await?),
         })
         .await

@@ -98,6 +98,12 @@ impl Store {
         .await
     }
 
+    /// The derivations of the memos that an import brought and that still have the output that it brought.
+    pub async fn imported_memos(&self, id: &str) -> Result<Vec<Address>, Error> {
+        let id = id.to_owned();
+        self.reading(move |core| imported_memos(core, &id)).await
+    }
+
     /// Drops an import by its id; `None` if there is none. The memos that it brought are forgotten, the names that it
     /// set are dropped if they still have its addresses, and its blobs and derivations are no longer held: a collection
     /// removes those that nothing else holds.
@@ -132,6 +138,29 @@ fn drop_import(core: &Core, id: &str) -> Result<Option<DroppedImport>, Error> {
         dropped = Some(DroppedImport { record, memos: before.0 + memos, names: before.1 + names });
     }
     Ok(dropped)
+}
+
+fn imported_memos(core: &Core, id: &str) -> Result<Vec<Address>, Error> {
+    let mut memos = Vec::new();
+    for row in core.catalogue.names()? {
+        let row = row?;
+        if record(&row).is_none_or(|record| record.id != id) {
+            continue;
+        }
+        let mut derivation = None;
+        each_entry(core, &row, |kind, address| {
+            match kind {
+                EntryKind::Memo => derivation = Some(address),
+                EntryKind::Output => {
+                    let memo = derivation.take().map(|it| core.catalogue.memo(&it, Wait::Yes)).transpose()?;
+                    memos.extend(memo.flatten().filter(|it| it.output == address).map(|it| it.derivation));
+                }
+                EntryKind::Blob | EntryKind::Derivation => {}
+            }
+            Ok(())
+        })?;
+    }
+    Ok(memos)
 }
 
 /// Removes the memos that an import brought and that still have the output that it brought; returns how many.

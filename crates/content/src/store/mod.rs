@@ -67,7 +67,7 @@ pub use lookup::Lookup;
 pub use memos::NewMemo;
 pub use put::{Put, Writer};
 pub use report::Health;
-pub use roots::{Lease, check_name};
+pub use roots::Lease;
 pub use scrub::{Scrub, ScrubReport};
 pub use usage::{Holder, Root, RootSpace, Space, Usage};
 

@@ -256,9 +256,13 @@ impl Overlay {
         (place, at): (Place, Time),
     ) {
         self.put_edges(inputs, address);
-        self.revive(address);
         let key = Table::Derivation.key(address);
-        let alias = alias.or(self.row::<DerivationRow>(&key).and_then(|old| old.alias));
+        let old = self.row::<DerivationRow>(&key);
+        // A description that was there was not what the tombstone is for: its memo was.
+        if old.is_none() {
+            self.revive(address);
+        }
+        let alias = alias.or(old.and_then(|old| old.alias));
         self.put(Count::Derivations, key, Some(DerivationRow { place, at, alias }));
         if let Some(alias) = alias {
             self.set(Table::Alias.key(&alias), Some(AliasRow { derivation: *address }.encode()));

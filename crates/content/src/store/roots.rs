@@ -187,6 +187,11 @@ impl Store {
         Ok(row.map_or_else(Vec::new, |row| row.history))
     }
 
+    /// Whether a text can be a name: 1 to 255 bytes without control characters.
+    pub fn is_name(text: &str) -> bool {
+        (1..=255).contains(&text.len()) && !text.chars().any(char::is_control)
+    }
+
     /// Makes an empty lease. The addresses it holds stay until it is dropped.
     pub fn lease(&self) -> Lease {
         Lease { store: self.clone(), held: HashMap::new() }
@@ -208,10 +213,9 @@ pub(super) fn current_address(history: &[NameChange]) -> Option<Address> {
     history.last().and_then(|change| change.address)
 }
 
-/// Checks that a text is allowed as a name: 1 to 255 bytes without control characters.
-pub fn check_name(name: &str) -> Result<(), Error> {
-    let fits = (1..=255).contains(&name.len()) && !name.chars().any(char::is_control);
-    if fits { Ok(()) } else { Err(Error::Name { name: name.to_owned() }) }
+/// Checks that a text is allowed as a name.
+pub(super) fn check_name(name: &str) -> Result<(), Error> {
+    if Store::is_name(name) { Ok(()) } else { Err(Error::Name { name: name.to_owned() }) }
 }
 
 /// Whether a name is one of the store's own, which callers can neither set nor see.

@@ -1,10 +1,13 @@
 //! Files and folders that a recipe file names. They are checked where the file is read, and again once they are open:
 //! a link may have taken the place of one in between.
 
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 /// A file or a folder that a recipe file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,14 +43,18 @@ impl NamedPath {
         if self.whereabouts() == Whereabouts::Outside {
             return Err(self.outside());
         }
-        let file = File::open(&self.path)?;
-        // The path that was really opened, whatever the one above leads to now.
-        if let Some(within) = &self.within
-            && !std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?.starts_with(within)
-        {
-            return Err(self.outside());
+        // A pipe that has taken the file's place would block until somebody writes to it.
+        let file =
+            OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&self.path)?;
+        let opened = file.metadata()?;
+        if !opened.is_file() && !opened.is_dir() {
+            let problem = format!("`{}` is neither a file nor a folder", self.path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
-        Ok(file)
+        match &self.within {
+            Some(within) if !is_within(&file, &opened, &self.path, within) => Err(self.outside()),
+            _ => Ok(file),
+        }
     }
 
     /// Where the path leads at this moment. What does not exist lies where its nearest folder lies; a link that leads
@@ -72,6 +79,21 @@ impl NamedPath {
     }
 }
 
+/// Whether an open file lies within a folder, whatever its path leads to now.
+fn is_within(file: &File, opened: &Metadata, path: &Path, within: &Path) -> bool {
+    match std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())) {
+        Ok(real) => real.starts_with(within),
+        Err(_) => is_found_within(opened, path, within),
+    }
+}
+
+/// The same without `/proc`: whether the path still leads to the open file, and into the folder.
+fn is_found_within(opened: &Metadata, path: &Path, within: &Path) -> bool {
+    let is_opened = |found: Metadata| (found.dev(), found.ino()) == (opened.dev(), opened.ino());
+    path.canonicalize()
+        .is_ok_and(|real| real.starts_with(within) && std::fs::symlink_metadata(&real).is_ok_and(is_opened))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -80,11 +102,50 @@ mod tests {
 
     use super::*;
 
+    /// A folder of a test; it may be left from an earlier process of this number.
+    fn empty_folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("anabranch-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_pipe_that_takes_the_place_of_a_checked_file_does_not_block() {
+        let folder = empty_folder("named-pipe");
+        let path = folder.join("file");
+        let named = NamedPath::new(path.clone(), Some(&folder)).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let opening = std::thread::Builder::new().spawn(move || tell.send(named.open().map(drop)));
+        let opened = told.recv_timeout(std::time::Duration::from_secs(60)).expect("it does not block");
+        assert!(opened.unwrap_err().to_string().ends_with("is neither a file nor a folder"));
+        opening.unwrap().join().unwrap().unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Where there is no `/proc`, the path must still lead to the file that was opened.
+    #[test]
+    fn an_open_file_is_found_by_its_device_and_inode() {
+        let folder = empty_folder("named-inode");
+        let inner = folder.join("inner");
+        fs::create_dir_all(&inner).unwrap();
+        let inner = inner.canonicalize().unwrap();
+        fs::write(folder.join("secret"), "secret").unwrap();
+        fs::write(inner.join("file"), "file").unwrap();
+        let opened = File::open(inner.join("file")).unwrap().metadata().unwrap();
+        assert!(is_found_within(&opened, &inner.join("file"), &inner));
+        let secret = File::open(folder.join("secret")).unwrap().metadata().unwrap();
+        assert!(!is_found_within(&secret, &inner.join("file"), &inner), "another file");
+        assert!(!is_found_within(&secret, &folder.join("secret"), &inner), "another folder");
+        symlink("../secret", inner.join("link")).unwrap();
+        assert!(!is_found_within(&secret, &inner.join("link"), &inner), "a link out of the folder");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[test]
     fn a_link_that_takes_the_place_of_a_checked_file_is_not_followed() {
-        let folder = std::env::temp_dir().join(format!("anabranch-named-{}", std::process::id()));
-        // It may be left from an earlier process of this number.
-        let _ = fs::remove_dir_all(&folder);
+        let folder = empty_folder("named");
         fs::create_dir_all(folder.join("inner/deep")).unwrap();
         fs::write(folder.join("secret"), "secret").unwrap();
         fs::write(folder.join("inner/file"), "file").unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anabranch_content::{Address, Value};
+use anabranch_content::{Address, Store, Value};
 use anabranch_document::{Key, Node, Notes, Span, Table, Tree};
 use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
@@ -123,7 +123,7 @@ pub(super) fn entries(table: Table, folder: &Folder<'_>, notes: &mut Notes<'_>) 
 
 fn check_name(key: &Key, notes: &mut Notes<'_>) {
     let name = &key.name;
-    if name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
+    if !Store::is_name(name) {
         notes.note(&key.at, format!("{name:?} is not a name"), "1 to 255 bytes without control characters");
     } else if name.starts_with(REFERENCE) || name.parse::<Address>().is_ok() {
         let what = format!("`{name}` would be read as something else where it is an input");
@@ -315,9 +315,7 @@ fn as_reference(key: &Key, node: Node, notes: &mut Notes<'_>) -> Option<String> 
             notes.note(&node.at, format!("`{name}` would be read as an address"), "choose another name");
             None
         }
-        Tree::Text(name) if (1..=255).contains(&name.len()) && !name.chars().any(char::is_control) => {
-            Some(name)
-        }
+        Tree::Text(name) if Store::is_name(&name) => Some(name),
         other => {
             let what = format!("`ref` is true or a name of 1 to 255 bytes, this is {}", other.kind());
             notes.note(&node.at, what, "`ref = true` names it as it is called here");

@@ -44,10 +44,14 @@ const fn passing(name: &'static str) -> Row {
 const WHOLE: &str = "";
 const CHUNKED: &str = "Deriva's answer is made of those for its chunks of 64 KiB.";
 const TIMING: &str =
-    "Only the bytes are Deriva's; there are no chunks and no waits here, so parameters say nothing.";
+    "Only the bytes are Deriva's; there are no chunks and no waits here, so parameters have no effect.";
+const BY_LINES: &str = "Deriva looks at the lines of a chunk up to the last line feed, and then at the rest; bytes that are \
+    not UTF-8 are an error here.";
+const LITERAL: &str = "A `$` in `replace` stands for a group, also if `find` is no pattern. Deriva looks at the lines of a \
+    chunk up to the last line feed, and then at the rest; bytes that are not UTF-8 are an error here.";
 const LINE_ENDS: &str = "Lines have LF between them and none behind the last.";
 
-const ROWS: [Row; 71] = [
+const ROWS: [Row; 73] = [
     row("identity", "identity/1.0.0", WHOLE),
     row("uppercase", "uppercase/1.0.0", "Deriva changes letters chunk by chunk."),
     row("lowercase", "lowercase/1.0.0", WHOLE),
@@ -120,6 +124,13 @@ const ROWS: [Row; 71] = [
     row("suffix", "suffix/1.0.0", WHOLE),
     row("line_prefix", "line_prefix/1.0.0", LINE_ENDS),
     Row { refused: &[("invert", "true", "use `grep_invert/1.0.0`")], ..row("grep", "grep/1.0.0", LINE_ENDS) },
+    Row { defaults: &[("replacement", "")], ..row("sed", "regex_replace/1.0.0", BY_LINES) },
+    Row {
+        renamed: &[("find", "pattern"), ("replace", "replacement")],
+        defaults: &[("replacement", "")],
+        refused: &[("find", "", "an empty text is found everywhere")],
+        ..row("replace", "regex_replace/1.0.0", LITERAL)
+    },
     Row {
         defaults: &[("max_line_bytes", "1024")],
         ..row("truncate_lines", "truncate_lines/1.0.0", LINE_ENDS)
@@ -144,32 +155,24 @@ const BITWISE: [Row; 4] = [
     Row { defaults: &[("word_size", "2")], ..row("byte_swap", "byte_swap/1.0.0", CHUNKED) },
 ];
 
-/// Deriva's streaming functions that have no alias, by reason. The names omit the prefix `streaming_`.
+/// Deriva's streaming functions that have no alias, by reason. The names omit the prefix `streaming_`. A function whose
+/// answer for a value of one chunk is that of a function here has an alias, whatever it does at the cuts between chunks.
 #[cfg(test)]
 pub(super) const NOT_HERE: [(&str, &[&str]); 4] = [
     (
-        "their answer depends on where Deriva cuts a value into chunks",
-        &[
-            "filter",
-            "sample",
-            "head",
-            "tail",
-            "deduplicate",
-            "sort",
-            "unique",
-            "partition",
-            "merkle_tree",
-            "chunk_hash",
-            "rolling_hash",
-            "aead_encrypt",
-            "aead_decrypt",
-            "pad",
-        ],
+        "they choose, order or drop whole chunks, and return a value of one chunk as it is or not at all; the functions \
+         of these names here work on lines",
+        &["filter", "sample", "head", "tail", "deduplicate", "sort", "unique", "partition"],
+    ),
+    (
+        "they write a digest, or a nonce and a tag, for each chunk: no function of whole values writes the same",
+        &["merkle_tree", "chunk_hash", "rolling_hash", "aead_encrypt", "aead_decrypt"],
     ),
     ("their answer depends on time", &["debounce"]),
     (
         "they are other functions than the batch ones of the same name, and there is none here that does the same",
         &[
+            "pad",
             "line_count",
             "word_count",
             "csv_to_json",
@@ -179,10 +182,6 @@ pub(super) const NOT_HERE: [(&str, &[&str]); 4] = [
             "content_type",
             "tee_count",
         ],
-    ),
-    (
-        "they replace line by line, and take a text for literal or for a pattern by its characters",
-        &["replace", "sed"],
     ),
 ];
 

@@ -76,6 +76,57 @@ fn long_work_can_be_stopped() {
     check("repeat/1.0.0", &["x"], &[("count", "20000000")], 50);
 }
 
+/// A schema of one byte of work per level and twice as much at the next. It never ends, unless it is stopped.
+#[test]
+fn a_schema_that_doubles_its_work_is_stopped() {
+    let levels = (0..60).map(|at| {
+        let next = format!(r##"{{"$ref":"#/$defs/a{}"}}"##, at + 1);
+        format!(r#""a{at}":{{"allOf":[{next},{next}]}},"#)
+    });
+    let schema = format!(r##"{{"$ref":"#/$defs/a0","$defs":{{{}"a60":true}}}}"##, levels.collect::<String>());
+    let functions = Functions::builtin();
+    let function = functions.get(&"schema_validate/1.0.0".parse().unwrap()).unwrap();
+    let params = Params::from([("schema".to_owned(), Value::from(schema))]);
+    let (budget, checks) = counted_budget(1000);
+    let stopped = call_within(function, &[vec!["1".into()]], &params, &budget, drop);
+    assert!(matches!(stopped, Err(Fault::TooLong { .. })), "{stopped:?}");
+    assert_eq!(checks(), 1001);
+}
+
+/// A wait for a thread does not count as time of the call.
+#[test]
+fn a_call_that_waited_has_its_whole_time() {
+    let checks_after = |wait| {
+        let (budget, checks) = counted_budget(10);
+        budget.waited(Duration::from_millis(wait));
+        while budget.check().is_ok() {}
+        checks()
+    };
+    assert_eq!(checks_after(5), checks_after(0) + 5);
+}
+
+/// Patterns are compiled one after the other, and the budget is checked between them.
+#[test]
+fn patterns_check_their_budget_one_by_one() {
+    let texts = |count: usize| (0..count).map(|at| format!("word{at}")).collect::<Vec<_>>();
+    let begin = |id: &str, name: &str, value: Value| checks_of(id, "{}".to_owned(), &[(name, value)])[0];
+    let listed = Value::List(texts(200).into_iter().map(Value::Text).collect());
+    assert!(begin("redact/1.0.0", "patterns", texts(200).join(",").into()) >= 200);
+    assert!(begin("redact/2.0.0", "patterns", listed) >= 200);
+    let schema = |patterns: &[String]| {
+        let rules: Vec<String> = patterns.iter().map(|it| format!("\"{it}\":true")).collect();
+        Value::from(format!(r#"{{"patternProperties":{{{}}}}}"#, rules.join(",")))
+    };
+    // Each schema in a schema is checked anyway.
+    let [all, one] = [60, 1].map(|count| begin("schema_validate/1.0.0", "schema", schema(&texts(count))));
+    let plain = |count: usize| {
+        let rules: Vec<String> = texts(count).iter().map(|it| format!("\"{it}\":true")).collect();
+        Value::from(format!(r#"{{"properties":{{{}}}}}"#, rules.join(",")))
+    };
+    let [all_plain, one_plain] = [60, 1].map(|count| begin("schema_validate/1.0.0", "schema", plain(count)));
+    assert!(all - one >= all_plain - one_plain + 59, "{all}, {one}, {all_plain}, {one_plain}");
+}
+
 /// A function of whole inputs may take at most this long between two checks of its budget.
 const INTERVAL: Duration = Duration::from_millis(20);
 
@@ -88,7 +139,8 @@ const UNCHECKED: [&str; 6] = [
     // They work on chunks.
     "interleave",
     "repeat",
-    // One call of a library, which takes a fifth of a second for the largest input.
+    // Formats of a single block, which their libraries cannot pause in. The largest input that the memory of a call allows
+    // takes ten intervals, a fifth of a second.
     "lz4_compress",
     "lz4_decompress",
     "snappy_compress",
@@ -175,6 +227,24 @@ fn functions_of_whole_inputs_check_their_budget() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Compressors receive at most this much between two checks, also at their highest levels.
+#[test]
+fn compressors_check_their_budget_between_blocks() {
+    const BLOCKS: u64 = 5;
+    let highest = [
+        ("compress/1.0.0", None),
+        ("gzip_compress/1.0.0", Some(("level", 9))),
+        ("zstd_compress/1.0.0", Some(("level", 22))),
+        ("brotli_compress/1.0.0", Some(("quality", 11))),
+    ];
+    for (id, level) in highest {
+        let params: Vec<_> = level.into_iter().map(|(name, level)| (name, Value::from(level))).collect();
+        let [_, push, finish] =
+            checks_of(id, "few words. ".repeat((BLOCKS as usize * (64 << 10)) / 11), &params);
+        assert!(push >= BLOCKS - 1 && finish >= 1, "{id}: {push}, {finish}");
+    }
 }
 
 /// The number of checks when a call begins, when it reads its inputs in one chunk each, and after that; `None` if it

@@ -1,21 +1,22 @@
 //! Budgets of calls: where they begin, when they stop, what they may take; and equal inputs, which cut computing off.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use anabranch_content::{Collect, Store};
+use anabranch_content::{Collect, Store, Time};
 use anabranch_engine::Engine;
+use anabranch_engine::pool::{Pool, Task};
 use anabranch_recipe::{
     Arity, BeginCost, Call, Config, Draft, DraftInput, Error, Executor, Fault, Function, FunctionId,
     Functions, Get, Kernel, Out, Recipe, Signature, Source, UnknownFunction, Value,
 };
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use tokio::task::JoinSet;
 
-use crate::world::{LONG, World, get, leaf, recipe};
+use crate::world::{LONG, TestClock, World, get, leaf, recipe};
 
 fn executor(functions: Functions, config: Config) -> Executor {
     let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
@@ -62,13 +63,21 @@ impl Kernel for ThreadRecorderKernel {
     }
 }
 
-/// Whether each part of a call ran on the thread of this task.
+/// An engine with its own threads on which whatever is estimated to take less than this runs in place. The time that it
+/// really takes is never too long.
+fn engine_in_place(inline_threshold: Duration) -> Engine {
+    Engine::new(&anabranch_engine::Config { inline_threshold, ..Default::default() }).unwrap()
+}
+
+/// Whether each part of a call ran on the thread of this task. In place runs what is estimated to take less than a second.
 async fn runs_here(signature: Signature, inputs: &[&'static str], params: &[(&str, Value)]) -> Vec<bool> {
     let threads = Threads::default();
     let id = signature.id.clone();
     let mut functions = Functions::none();
     functions.add(ThreadRecorder(Signature { other_params: true, ..signature }, Arc::clone(&threads)));
-    let executor = executor(functions, Config::default());
+    let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
+    let engine = engine_in_place(Duration::from_secs(1));
+    let executor = Executor::new(store, functions, engine, Config::default());
     let mut asked = Recipe::new(id, Vec::new());
     for input in inputs {
         // The call pauses for an input that is in the store.
@@ -84,7 +93,9 @@ async fn runs_here(signature: Signature, inputs: &[&'static str], params: &[(&st
 /// H6, X3: a pattern or template is not compiled on an async worker, nor is it applied there.
 #[tokio::test]
 async fn a_call_that_compiles_runs_on_the_pool() {
-    for (begin, is_here) in [(BeginCost::Trifling, true), (BeginCost::Compiles, false)] {
+    for (begin, is_here) in
+        [(BeginCost::Trifling, true), (BeginCost::Tables, false), (BeginCost::Compiles, false)]
+    {
         assert_eq!(runs_here(signature("recorder", begin), &[], &[]).await, [is_here; 2]);
         assert_eq!(runs_here(signature("recorder", begin), &["x"], &[]).await, [is_here; 3]);
     }
@@ -107,36 +118,37 @@ async fn a_call_with_many_inputs_runs_on_the_pool() {
     assert_eq!(runs_here(recorder(), &[""; 10_000], &[]).await, [false; 2]);
 }
 
-/// A schema of one byte of work per level and twice as much at the next: the call never ends, on the one thread that
-/// there is, unless it is stopped there.
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_schema_that_doubles_its_work_is_stopped() {
-    let levels = (0..60).map(|at| {
-        let next = format!(r##"{{"$ref":"#/$defs/a{}"}}"##, at + 1);
-        format!(r#""a{at}":{{"allOf":[{next},{next}]}},"#)
-    });
-    let schema = format!(r##"{{"$ref":"#/$defs/a0","$defs":{{{}"a60":true}}}}"##, levels.collect::<String>());
-    let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
-    let one = anabranch_engine::Config { batch_threads: 1, ..Default::default() };
-    let executor = Executor::new(store, Functions::builtin(), Engine::new(&one).unwrap(), Config::default());
-    let data = leaf(&executor, "1").await;
-    let grep = Recipe::new(FunctionId::new("grep", "1.0.0"), vec![data]).with("pattern", "1");
-    let grep = executor.add(&grep, UnknownFunction::Refuse).await.unwrap().address;
-    let doubling =
-        Recipe::new(FunctionId::new("schema_validate", "1.0.0"), vec![data]).with("schema", schema);
-    let doubling = executor.add(&doubling, UnknownFunction::Refuse).await.unwrap().address;
-    let working = executor.clone();
-    // On the worker.
-    let mut tasks = JoinSet::new();
-    tasks.spawn(async move {
-        let deadline = Some(working.engine().clock().now() + Duration::from_millis(100));
-        working.get(&doubling, &Get { deadline, ..Get::default() }).await.map(|_| Bytes::new())
-    });
-    let error = tasks.join_next().await.unwrap().unwrap().unwrap_err();
-    assert!(matches!(error, Error::Deadline), "{error}");
-    // The thread of the pool is free as well.
-    tasks.spawn(async move { get(&executor, grep).await });
-    assert_eq!(tasks.join_next().await.unwrap().unwrap().unwrap(), "1");
+/// A call whose estimate was far too low for one part of its work does the rest on the pool.
+#[tokio::test]
+async fn a_call_that_takes_long_in_place_leaves_it() {
+    for (step, is_here) in [(Duration::ZERO, true), (Duration::from_millis(1), false)] {
+        // Each part in place takes one step of this clock. The call gets five times what it is estimated to take.
+        let clock = TestClock::stepping(step);
+        let seams = clock.seams(Arc::new(OwnThread));
+        let config =
+            anabranch_engine::Config { inline_threshold: Duration::from_micros(200), ..Default::default() };
+        let threads = Threads::default();
+        let mut functions = Functions::none();
+        functions.add(ThreadRecorder(signature("recorder", BeginCost::Trifling), Arc::clone(&threads)));
+        let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
+        let executor = Executor::new(store, functions, Engine::with_seams(seams, &config), Config::default());
+        let data = leaf(&executor, "x").await;
+        let recorder = recipe(&executor, "recorder/1", &[data]).await;
+        assert_eq!(get(&executor, recorder).await.unwrap(), "");
+        let here = std::thread::current().id();
+        let ran: Vec<bool> = threads.lock().unwrap().iter().map(|thread| *thread == here).collect();
+        // It begins in place, and pauses for its input.
+        assert_eq!(ran, [true, is_here, is_here], "{step:?}");
+    }
+}
+
+/// A pool that runs each task on a thread of its own while its caller waits.
+struct OwnThread;
+
+impl Pool for OwnThread {
+    fn submit(&self, task: Task) {
+        std::thread::scope(|scope| scope.spawn(task).join()).unwrap();
+    }
 }
 
 /// X3: each was taken and compiled for seconds, in gigabytes.
@@ -156,10 +168,27 @@ async fn patterns_are_bounded_before_they_are_compiled() {
     let text = |text: String| Value::Text(text);
     assert_eq!(
         error("grep/1.0.0", "pattern", text(format!("(?i){}", "\\pL".repeat(60_000)))).await,
-        "the pattern has 180004 bytes; it may have 16384"
+        "the pattern has 180004 bytes; there may be 16384"
     );
     let classes = error("grep/1.0.0", "pattern", text("\\pL".repeat(251))).await;
     assert!(classes.starts_with("the pattern has 251 character classes"), "{classes}");
+    // The bounds are for all patterns of a call.
+    let sums = [
+        ("redact/1.0.0", "patterns", text(vec!["\\d\\d"; 126].join(","))),
+        ("redact/2.0.0", "patterns", Value::List(vec![text("\\d\\d".to_owned()); 126])),
+        ("schema_validate/1.0.0", "schema", {
+            let rules: Vec<String> = (0..63).map(|at| format!(r#""{at}[a][b][c][d]":true"#)).collect();
+            text(format!(r#"{{"patternProperties":{{{}}}}}"#, rules.join(",")))
+        }),
+    ];
+    for (function, name, value) in sums {
+        let problem = error(function, name, value).await;
+        assert!(problem.starts_with("the patterns have 252 character classes"), "{function}: {problem}");
+    }
+    let rules: Vec<String> = (0..3).map(|at| format!(r#""{at}{}":true"#, "x".repeat(7_000))).collect();
+    let schema = text(format!(r#"{{"patternProperties":{{{}}}}}"#, rules.join(",")));
+    let problem = error("schema_validate/1.0.0", "schema", schema).await;
+    assert_eq!(problem, "the patterns have 21003 bytes; there may be 16384");
     let many = Value::List(vec![text("\\w{60}".to_owned()); 300]);
     let many = error("redact/2.0.0", "patterns", many).await;
     assert_eq!(many, "there are 300 patterns; there may be 256");
@@ -321,7 +350,12 @@ async fn equal_values_cut_computing_off() {
 /// A recipe that was invalidated is computed, also if the value that it reads was forgotten before or collected.
 #[tokio::test]
 async fn an_invalidated_recipe_is_computed_whatever_was_forgotten_before() {
-    let executor = Executor::in_memory(World::default().functions()).unwrap();
+    let time = Arc::new(AtomicU64::new(0));
+    let now = Arc::clone(&time);
+    let clock = Arc::new(move || Time(now.load(Ordering::Relaxed)));
+    let store = Store::in_memory(anabranch_content::Config { clock, ..Default::default() }).unwrap();
+    let engine = Engine::new(&anabranch_engine::Config::default()).unwrap();
+    let executor = Executor::new(store, World::default().functions(), engine, Config::default());
     let data = leaf(&executor, "b\na\n").await;
     let sorted = recipe(&executor, "sort", &[data]).await;
     let digest = recipe(&executor, "sha256", &[sorted]).await;
@@ -333,6 +367,13 @@ async fn an_invalidated_recipe_is_computed_whatever_was_forgotten_before() {
     for address in [sorted, digest] {
         executor.invalidate(&address, &Default::default()).await.unwrap();
     }
+    assert_eq!(got().await, (Source::Computed(2), 0));
+    for address in [sorted, digest] {
+        executor.invalidate(&address, &Default::default()).await.unwrap();
+    }
+    // The recipe becomes young again. That it was invalidated is still known.
+    time.fetch_add(Duration::from_secs(3600).as_millis() as u64, Ordering::Relaxed);
+    assert_eq!(recipe(&executor, "sha256", &[sorted]).await, digest);
     assert_eq!(got().await, (Source::Computed(2), 0));
     executor.store().pin(&digest).await.unwrap();
     let terms = Collect { grace: Duration::ZERO, ..Collect::default() };

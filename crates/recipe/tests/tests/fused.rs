@@ -19,7 +19,7 @@ fn executor(fuse_from: u64) -> Executor {
 
 fn executor_of(functions: Functions, fuse_from: u64) -> Executor {
     let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
-    let engine = anabranch_engine::Config { batch_threads: 2, ..anabranch_engine::Config::default() };
+    let engine = anabranch_engine::Config { batch_threads: 3, ..anabranch_engine::Config::default() };
     let engine = Engine::new(&engine).unwrap();
     Executor::new(store, functions, engine, Config { fuse_from, ..Config::default() })
 }
@@ -156,6 +156,23 @@ async fn an_invalidated_recipe_of_a_fused_chain_is_computed() {
             assert!(matches!(source, Source::Computed(1..)), "stage {stage}: {source:?}");
         }
     }
+}
+
+/// The memo of a fused call says how its functions were fused. It counts only while its value does.
+#[tokio::test]
+async fn an_invalidated_call_does_not_say_what_is_fused() {
+    let executor = executor(1);
+    let [first, between, last] = &report(&executor, SALES[0], 2).await[..] else { unreachable!() };
+    get(&executor, *last).await.unwrap();
+    assert!(!is_remembered(&executor, *between).await, "it is fused");
+    // The call of the last one is found by the value of the first one, which is forgotten before.
+    for address in [first, last] {
+        executor.invalidate(address, &Invalidate::default()).await.unwrap();
+    }
+    // From now on, two recipes read the value between them.
+    recipe(&executor, "sha256", &[*between]).await;
+    get(&executor, *last).await.unwrap();
+    assert!(is_remembered(&executor, *between).await);
 }
 
 /// Streams its input through, once the gate is open; counts its calls.

@@ -2,8 +2,13 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anabranch_engine::Engine;
+use anabranch_engine::clock::{Clock, Sleep, SystemClock};
+use anabranch_engine::pool::{Pool, Task};
+use anabranch_engine::seams::Seams;
+use anabranch_engine::tasks::TokioTasks;
 use anabranch_recipe::{
     Address, Arity, Error, Executor, Fault, FunctionId, Functions, Get, Recipe, Source, UnknownFunction,
 };
@@ -76,13 +81,73 @@ impl World {
         assert!(!late.timed_out(), "nobody came to the gate");
     }
 
+    /// How many wait at the gate.
+    pub(crate) fn waiting(&self) -> u32 {
+        self.gate.0.lock().unwrap().waiting
+    }
+
     /// Whether somebody waits at the gate.
     pub(crate) fn is_waited_at(&self) -> bool {
-        self.gate.0.lock().unwrap().waiting > 0
+        self.waiting() > 0
     }
 
     pub(crate) fn calls(&self) -> u32 {
         self.calls.load(Ordering::SeqCst)
+    }
+}
+
+/// A clock that moves only when a test advances it, and by a step with each reading.
+pub(crate) struct TestClock {
+    now: Mutex<Instant>,
+    step: Duration,
+}
+
+impl TestClock {
+    pub(crate) fn stepping(step: Duration) -> Arc<TestClock> {
+        Arc::new(TestClock { now: Mutex::new(SystemClock.now()), step })
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        *self.now.lock().unwrap() += by;
+    }
+
+    /// The parts of an engine on this clock, with this pool.
+    pub(crate) fn seams(self: &Arc<TestClock>, pool: Arc<dyn Pool>) -> Seams {
+        Seams {
+            clock: Arc::clone(self) as Arc<dyn Clock>,
+            tasks: Arc::new(TokioTasks),
+            latency: Arc::clone(&pool),
+            batch: Arc::clone(&pool),
+            blocking: pool,
+        }
+    }
+
+    /// An engine on this clock. What is estimated to take no longer than this runs in place, and so does a task for its
+    /// pools.
+    pub(crate) fn engine(self: &Arc<TestClock>, inline_threshold: Duration) -> Engine {
+        let config = anabranch_engine::Config { inline_threshold, ..anabranch_engine::Config::default() };
+        Engine::with_seams(self.seams(Arc::new(AtOnce)), &config)
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Instant {
+        let mut now = self.now.lock().unwrap();
+        *now += self.step;
+        *now
+    }
+
+    fn sleep_until(&self, _: Instant) -> Sleep {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// A pool that runs each task on the thread of its caller.
+struct AtOnce;
+
+impl Pool for AtOnce {
+    fn submit(&self, task: Task) {
+        task();
     }
 }
 

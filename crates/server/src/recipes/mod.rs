@@ -246,7 +246,7 @@ impl Recipes for OfRecipes {
         request: Request<proto::DropImportRequest>,
     ) -> Answer<proto::DropImportReply> {
         answer(async {
-            let dropped = self.0.executor.store().drop_import(&request.get_ref().id).await?;
+            let dropped = self.0.executor.drop_import(&request.get_ref().id).await?;
             let (memos, names) = dropped.as_ref().map_or((0, 0), |dropped| (dropped.memos, dropped.names));
             let dropped = dropped.map(|dropped| wire::from_import_record(&dropped.record));
             Ok(proto::DropImportReply { dropped, memos, names })

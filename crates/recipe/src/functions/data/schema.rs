@@ -13,7 +13,7 @@ use super::schema_rules::{self as rules, NAME_STEPS, Rule};
 use crate::budget::CallBudget;
 use crate::function::{Call, Fault};
 use crate::functions::kernels::signature;
-use crate::functions::text::{Caches, Pattern, shown};
+use crate::functions::text::{Caches, Pattern, PatternCompiler, shown};
 use crate::param::ParamKind;
 use crate::registry::Functions;
 use crate::whole::{Body, whole};
@@ -33,7 +33,7 @@ const UNSUPPORTED: [&str; 5] =
 
 pub(super) fn add(functions: &mut Functions) {
     let about = "The input as it is, if it is JSON that the schema allows. `$ref` may point into the same schema only; \
-                 `format` says nothing; patterns are regular expressions in Rust's syntax. Refused are schemas with \
+                 `format` is not checked; patterns are regular expressions in Rust's syntax. Refused are schemas with \
                  `unevaluatedItems`, `unevaluatedProperties`, `$dynamicRef`, `$recursiveRef` and `$anchor`.";
     functions.add(whole(
         keyed(signature("schema_validate/1.0.0", about))
@@ -61,8 +61,10 @@ fn begin(call: &Call<'_>) -> Result<Body, Fault> {
         Fault::Input { problem, .. } => wrong(problem),
         other => other,
     })?;
-    let mut patterns = BTreeMap::new();
-    check(&schema, &schema, "", call, &mut patterns)?;
+    let mut compiling =
+        CompilingPatterns { compiler: PatternCompiler::new(call, "schema"), patterns: Patterns::new() };
+    check(&schema, &schema, "", call.budget, &mut compiling)?;
+    let patterns = compiling.patterns;
     Ok(Box::new(move |mut inputs, budget| {
         let input = inputs.remove(0);
         let value = parsed(0, &input, budget)?;
@@ -74,15 +76,21 @@ fn begin(call: &Call<'_>) -> Result<Body, Fault> {
 
 type Patterns = BTreeMap<String, (Pattern, Caches)>;
 
+/// The patterns of a schema that is being checked.
+struct CompilingPatterns<'a> {
+    compiler: PatternCompiler<'a>,
+    patterns: Patterns,
+}
+
 /// Checks a schema, and compiles its patterns.
 fn check(
     schema: &Json,
     root: &Json,
     at: &str,
-    call: &Call<'_>,
-    patterns: &mut Patterns,
+    budget: &CallBudget,
+    compiling: &mut CompilingPatterns<'_>,
 ) -> Result<(), Fault> {
-    call.budget.check()?;
+    budget.check()?;
     let wrong = |problem: String| Fault::param("schema", format!("at {at:?}: {problem}"));
     let keywords = match schema {
         Json::Bool(_) => return Ok(()),
@@ -119,9 +127,10 @@ fn check(
         }
         rules::check(keyword, value).map_err(wrong)?;
     }
+    let CompilingPatterns { compiler, patterns } = compiling;
     for text in texts {
         if !patterns.contains_key(text) {
-            let pattern = Pattern::compile(call, "schema", text)?;
+            let pattern = compiler.compile(text)?;
             patterns.insert(text.to_owned(), (pattern, Caches::default()));
         }
         if patterns.len() > PATTERNS_MOST {
@@ -129,7 +138,7 @@ fn check(
         }
     }
     for (name, inside) in rules::schemas(keywords) {
-        check(inside, root, &format!("{at}/{name}"), call, patterns)?;
+        check(inside, root, &format!("{at}/{name}"), budget, compiling)?;
     }
     Ok(())
 }

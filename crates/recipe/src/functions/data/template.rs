@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anabranch_template::{Bounds, Dialect, Error, ErrorKind, Run, Sink, Template, filter_names, test_names};
+use anabranch_template::{
+    Bounds, Dialect, Error, ErrorKind, MEMORY_BYTES, Run, Sink, Template, filter_names, test_names,
+};
 use anabranch_value::{Map, Value as Variable};
 use bytes::Bytes;
 use serde_json::Value as Json;
@@ -34,13 +36,20 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(described(), begin));
 }
 
-/// The memory for the inputs, as bytes and as values, for `values`, and for intermediate values, which the template
-/// bounds.
+/// The memory for intermediate values that a call begins with. If they take more, it is claimed, up to the bound of the
+/// template.
+const EXPRESSIONS_LEAST: u64 = 1 << 20;
+
+/// That bound.
+const EXPRESSIONS_MOST: u64 = MEMORY_BYTES as u64;
+
+/// The memory for the inputs, as bytes and as values, for `values`, for the compiled template, and for a few intermediate
+/// values.
 const MEMORY: MemoryNeed = MemoryNeed {
-    base: 40 << 20,
+    base: (1 << 20) + EXPRESSIONS_LEAST,
     per_input: 256,
     per_input_byte: 3,
-    per_param_byte: 4,
+    per_param_byte: 12,
     claims_per_input_byte: TREE,
 };
 
@@ -108,6 +117,7 @@ fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
         inputs,
         held: 0,
         run: None,
+        expressions: EXPRESSIONS_LEAST,
         budget,
     }))
 }
@@ -125,6 +135,8 @@ struct TemplateKernel {
     /// Bytes of input received so far.
     held: u64,
     run: Option<Run>,
+    /// The memory for intermediate values.
+    expressions: u64,
     budget: Arc<CallBudget>,
 }
 
@@ -148,7 +160,12 @@ impl Kernel for TemplateKernel {
         self.variables.extend(self.names.drain(..).zip(inputs.iter().cloned()));
         self.variables.insert("inputs".to_owned(), Variable::from(inputs));
         let values = self.template.variables().iter().map(|name| self.variables.get(name).cloned()).collect();
-        let run = Run::new(self.template.clone(), values, self.bounds);
+        // All that is left of the grant.
+        let claimed =
+            budget.granted().saturating_sub(budget.claimed()).min(EXPRESSIONS_MOST - EXPRESSIONS_LEAST);
+        budget.claim(claimed)?;
+        self.expressions = EXPRESSIONS_LEAST + claimed;
+        let run = Run::new(self.template.clone(), values, self.bounds).with_memory(self.expressions as usize);
         self.run = Some(run.with_check(move || budget.check().is_ok()));
         self.resume(out)
     }
@@ -171,6 +188,10 @@ impl TemplateKernel {
         match error.kind {
             ErrorKind::Output => Fault::TooLarge { what: "the output", most: self.most },
             ErrorKind::Fuel => Fault::param("template", format!("{error}; `fuel` allows up to {FUEL_MOST}")),
+            ErrorKind::Memory if self.expressions < EXPRESSIONS_MOST => Fault::Memory {
+                needed: self.budget.claimed() + self.expressions,
+                granted: self.budget.granted(),
+            },
             ErrorKind::Template | ErrorKind::Memory => Fault::param("template", error.to_string()),
             ErrorKind::Stopped => self.budget.check().err().unwrap_or(Fault::Stopped),
         }

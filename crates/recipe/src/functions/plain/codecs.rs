@@ -193,19 +193,29 @@ impl Pack for Zstd {
 pub(super) struct Brotli(Option<CompressorWriter<Vec<u8>>>);
 
 impl Brotli {
-    /// The memory of a quality level with a window of 4 MiB.
-    fn memory(quality: u64) -> u64 {
+    /// The tables of each quality level from 0, in MiB. A short input takes no more.
+    const TABLES: [u64; 12] = [1, 1, 1, 1, 1, 2, 3, 9, 17, 35, 35, 35];
+
+    /// The length up to which an input is short.
+    const SHORT: u64 = 8 << 10;
+
+    /// The memory of a quality level with a window of 4 MiB, for an input of this length; `u64::MAX` if it is unknown.
+    /// The matches of a block are collected before they are written; from quality 10 on, all ways to match 256 KiB are
+    /// weighed at once.
+    fn memory(quality: u64, len: u64) -> u64 {
         const MIB: u64 = 1 << 20;
+        let tables = Brotli::TABLES[quality as usize] * MIB;
         match quality {
-            0..=4 => 16 * MIB,
-            5..=9 => 48 * MIB,
-            _ => 160 * MIB,
+            _ if len <= Brotli::SHORT => tables,
+            0..=1 => tables,
+            2..=9 => tables + 9 * MIB + 8 * len.min(6 * MIB),
+            _ => tables + 9 * MIB + 8 * len.min(6 * MIB) + 128 * len.min(MIB / 4),
         }
     }
 
-    pub(super) fn new(quality: u64, budget: &CallBudget) -> Result<Brotli, Fault> {
+    pub(super) fn new(quality: u64, len: u64, budget: &CallBudget) -> Result<Brotli, Fault> {
         const WINDOW: u32 = 22;
-        budget.claim(Brotli::memory(quality))?;
+        budget.claim(Brotli::memory(quality, len))?;
         Ok(Brotli(Some(CompressorWriter::new(Vec::new(), PIECE, quality as u32, WINDOW))))
     }
 }
@@ -329,21 +339,46 @@ impl Unpack for Unzstd {
     }
 }
 
-pub(super) struct Unbrotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>);
+/// A brotli decompressor. A stream takes memory for its window, whose size is in its first byte.
+pub(super) struct Unbrotli {
+    state: Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>,
+    has_begun: bool,
+    budget: Arc<CallBudget>,
+}
 
 impl Unbrotli {
-    /// The memory for the largest window of a stream, and for tables.
-    const MEMORY: u64 = 20 << 20;
+    /// The most memory for tables, and the memory per byte of input: a table takes several bits of it.
+    const TABLES: u64 = 4 << 20;
+    const TABLES_PER_BYTE: u64 = 16 << 10;
 
-    pub(super) fn new(budget: &CallBudget) -> Result<Unbrotli, Fault> {
-        budget.claim(Unbrotli::MEMORY)?;
+    /// For a stream of `len` bytes; `u64::MAX` if that is unknown.
+    pub(super) fn new(len: u64, budget: &Arc<CallBudget>) -> Result<Unbrotli, Fault> {
+        budget.claim(len.saturating_mul(Unbrotli::TABLES_PER_BYTE).clamp(256 << 10, Unbrotli::TABLES))?;
         let alloc = StandardAlloc::default;
-        Ok(Unbrotli(Box::new(BrotliState::new_strict(alloc(), alloc(), alloc()))))
+        let state = Box::new(BrotliState::new_strict(alloc(), alloc(), alloc()));
+        Ok(Unbrotli { state, has_begun: false, budget: Arc::clone(budget) })
+    }
+
+    /// The window of a stream that begins with this byte, as a power of two (RFC 7932, 9.1).
+    fn window(first: u8) -> u32 {
+        let (low, high) = (u32::from(first >> 1 & 7), u32::from(first >> 4 & 7));
+        match (first & 1, low, high) {
+            (0, ..) => 16,
+            (_, 0, 0) => 17,
+            // Not a window of a stream: the decoder refuses it.
+            (_, 0, 1) => 10,
+            (_, 0, high) => 8 + high,
+            (_, low, _) => 17 + low,
+        }
     }
 }
 
 impl Unpack for Unbrotli {
     fn step(&mut self, input: &[u8], piece: &mut [u8]) -> Result<Step, Fault> {
+        if let Some(first) = input.first().filter(|_| !self.has_begun) {
+            self.budget.claim(1 << Unbrotli::window(*first))?;
+            self.has_begun = true;
+        }
         let (mut unread, mut read) = (input.len(), 0);
         let (mut unwritten, mut written, mut total) = (piece.len(), 0, 0);
         let result = BrotliDecompressStream(
@@ -354,7 +389,7 @@ impl Unpack for Unbrotli {
             &mut written,
             piece,
             &mut total,
-            &mut self.0,
+            &mut self.state,
         );
         match result {
             BrotliResult::ResultFailure => Err(Fault::input(0, "is not a brotli stream: corrupt")),
@@ -371,6 +406,16 @@ mod tests {
     use zstd::zstd_safe::{CCtx, DCtx, InBuffer};
 
     use super::*;
+
+    /// The claim for a stream is for the window that its compressor has chosen.
+    #[test]
+    fn the_window_of_a_brotli_stream_is_in_its_first_byte() {
+        for window in 10..=24 {
+            let mut writer = CompressorWriter::new(Vec::new(), 1 << 10, 5, window);
+            writer.write_all(b"a few bytes").unwrap();
+            assert_eq!(Unbrotli::window(writer.into_inner()[0]), window);
+        }
+    }
 
     /// The claims are compared to the sizes that the library reports, since its allocations are not counted elsewhere.
     #[test]

@@ -2,10 +2,13 @@
 //!
 //! A decompressor requires its complete input. Truncated input and trailing bytes are errors.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::blocks::Blocks;
 use super::codecs::{Brotli, Gzip, Pack, Step, Unbrotli, Unpack, Unzlib, Unzstd, Zlib, Zstd};
+use crate::budget::CallBudget;
 use crate::function::{Call, Fault, Kernel, Out};
 use crate::functions::kernels::{Begin, add_streamed, signature};
 use crate::param::ParamKind;
@@ -15,15 +18,17 @@ use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
     let rows: [(Signature, Begin); 8] = [
-        (packs("compress/1.0.0", "A zlib stream of level 6.", COSTLY), |_| Ok(packed(Zlib::new(6)))),
+        (packs("compress/1.0.0", "A zlib stream of level 6.", DEFLATE_NANOS), |call| {
+            Ok(packed(Zlib::new(6), call))
+        }),
         (
-            packs("gzip_compress/1.0.0", "A gzip stream without a name and a time.", COSTLY).may(
+            packs("gzip_compress/1.0.0", "A gzip stream without a name and a time.", DEFLATE_NANOS).may(
                 "level",
                 ParamKind::int(1, 9),
                 6,
                 "1 is fast, 9 is small",
             ),
-            |call| Ok(packed(Gzip::new(call.number("level")?))),
+            |call| Ok(packed(Gzip::new(call.number("level")?), call)),
         ),
         (
             packs(
@@ -32,7 +37,7 @@ pub(super) fn add(functions: &mut Functions) {
                 COSTLY,
             )
             .may("level", ParamKind::int(1, 22), 3, "1 is fast, 22 is small"),
-            |call| Ok(packed(Zstd::new(call.number("level")?, call.budget)?)),
+            |call| Ok(packed(Zstd::new(call.number("level")?, call.budget)?, call)),
         ),
         (
             packs("brotli_compress/1.0.0", "A brotli stream with a window of 4 MiB.", COSTLY).may(
@@ -41,7 +46,10 @@ pub(super) fn add(functions: &mut Functions) {
                 6,
                 "0 is fast, 11 is small",
             ),
-            |call| Ok(packed(Brotli::new(call.number("quality")?, call.budget)?)),
+            |call| {
+                let (quality, len) = (call.number("quality")?, call.sizes[0]);
+                Ok(packed(Brotli::new(quality, len, call.budget)?, call))
+            },
         ),
         (unpacks("decompress/1.0.0", "The bytes of one zlib stream."), |call| unpacked(Unzlib::zlib(), call)),
         (unpacks("gzip_decompress/1.0.0", "The bytes of a gzip stream, of all its members."), |call| {
@@ -51,7 +59,7 @@ pub(super) fn add(functions: &mut Functions) {
             unpacked(Unzstd::new(call.budget)?, call)
         }),
         (unpacks("brotli_decompress/1.0.0", "The bytes of a brotli stream; windows up to 16 MiB."), |call| {
-            unpacked(Unbrotli::new(call.budget)?, call)
+            unpacked(Unbrotli::new(call.sizes[0], call.budget)?, call)
         }),
     ];
     add_streamed(functions, rows);
@@ -70,11 +78,14 @@ pub(super) fn add(functions: &mut Functions) {
 /// its size.
 const COSTLY: u32 = Signature::OPAQUE;
 
+/// The cost of deflate per KiB, at its highest levels.
+const DEFLATE_NANOS: u32 = 50_000;
+
 /// The memory of deflate and inflate: window, tables and buffers.
 const DEFLATE: u64 = 512 << 10;
 
 fn packs(id: &'static str, about: &'static str, nanos: u32) -> Signature {
-    signature(id, about).nanos_per_kib(nanos).base_memory(DEFLATE).compiles()
+    signature(id, about).nanos_per_kib(nanos).base_memory(DEFLATE).builds_tables()
 }
 
 fn unpacks(id: &'static str, about: &'static str) -> Signature {
@@ -88,25 +99,34 @@ fn unpacks(id: &'static str, about: &'static str) -> Signature {
 /// split, so the blocks have a fixed size.
 const BLOCK: usize = 64 << 10;
 
-fn packed(codec: impl Pack + 'static) -> Box<dyn Kernel> {
-    Box::new(PackKernel { codec, blocks: Blocks::new(BLOCK) })
+fn packed(codec: impl Pack + 'static, call: &Call<'_>) -> Box<dyn Kernel> {
+    Box::new(PackKernel { codec, blocks: Blocks::new(BLOCK), budget: Arc::clone(call.budget) })
 }
 
+/// Checks its budget before each block. A codec gathers blocks on its own, and then works on up to 128 KiB (zstd) or 256
+/// KiB (brotli) at once: up to half a second at its highest level.
 struct PackKernel<C> {
     codec: C,
     blocks: Blocks,
+    budget: Arc<CallBudget>,
 }
 
 impl<C: Pack> Kernel for PackKernel<C> {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
-        let codec = &mut self.codec;
-        self.blocks.take(&chunk, |blocks| blocks.chunks(BLOCK).try_for_each(|block| codec.pack(block, out)))
+        let PackKernel { codec, blocks, budget } = self;
+        blocks.take(&chunk, |blocks| {
+            blocks.chunks(BLOCK).try_for_each(|block| {
+                budget.check()?;
+                codec.pack(block, out)
+            })
+        })
     }
 
     fn finish(&mut self, out: &mut Out) -> Result<(), Fault> {
         let rest = self.blocks.rest();
         if !rest.is_empty() {
             self.codec.pack(&rest, out)?;
+            self.budget.check()?;
         }
         self.codec.end(out)
     }
@@ -169,7 +189,7 @@ impl<C: Unpack> Kernel for UnpackKernel<C> {
                 return Ok(());
             }
             if (read, written, ended) == (0, 0, false) {
-                return Err(Fault::input(0, "is corrupt: the decompressor does not get on"));
+                return Err(Fault::input(0, "is corrupt: the decompressor neither reads nor writes"));
             }
         }
     }

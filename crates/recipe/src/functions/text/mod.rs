@@ -15,7 +15,7 @@ mod patch;
 use crate::function::Fault;
 use crate::registry::Functions;
 
-pub(super) use pattern::{Caches, Pattern};
+pub(super) use pattern::{Caches, Pattern, PatternCompiler};
 pub(super) use split::{OfLines, of_lines, shown};
 
 pub(super) fn add(functions: &mut Functions) {

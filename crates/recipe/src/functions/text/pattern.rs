@@ -26,10 +26,10 @@ use crate::function::{Call, Fault};
 pub(super) const REGEX: &str = "a regular expression in Rust's syntax, at most 16 KiB: Unicode, no look-around and no \
     back-references";
 
-/// The maximum length of a pattern, or of all patterns of one call, in bytes.
+/// The maximum length of all patterns of one call, in bytes.
 const LENGTH_MOST: usize = 16 << 10;
 
-/// The maximum number of character classes in a pattern, such as `\w` and `[^a]`.
+/// The maximum number of character classes in all patterns of one call, such as `\w` and `[^a]`.
 const CLASSES_MOST: usize = 250;
 
 /// The maximum size of a compiled pattern in bytes.
@@ -75,24 +75,53 @@ struct SteppingCaches {
     _claim: Claim,
 }
 
-impl Pattern {
-    /// The pattern of a parameter.
-    pub(super) fn of(call: &Call<'_>, name: &str) -> Result<Pattern, Fault> {
-        Pattern::compile(call, name, call.text(name)?)
+/// Compiles the patterns of one call, which are given in one parameter. The bounds are for all of them together.
+pub(in crate::functions) struct PatternCompiler<'a> {
+    call: &'a Call<'a>,
+    name: &'a str,
+    /// The total length of the patterns so far.
+    bytes: usize,
+    /// The number of character classes in them.
+    classes: usize,
+}
+
+impl<'a> PatternCompiler<'a> {
+    pub(in crate::functions) fn new(call: &'a Call<'a>, name: &'a str) -> PatternCompiler<'a> {
+        PatternCompiler { call, name, bytes: 0, classes: 0 }
     }
 
-    /// Compiles a pattern given in the parameter `name`, and claims its memory.
-    pub(in crate::functions) fn compile(call: &Call<'_>, name: &str, text: &str) -> Result<Pattern, Fault> {
-        let wrong = |problem: String| Fault::param(name, problem);
-        if text.len() > LENGTH_MOST {
-            return Err(wrong(format!("the pattern has {} bytes; it may have {LENGTH_MOST}", text.len())));
+    /// Checks the syntax of a pattern.
+    pub(super) fn check(&mut self, text: &str) -> Result<(), Fault> {
+        self.parse(text).map(|_| ())
+    }
+
+    /// Parses the next pattern within the bounds.
+    fn parse(&mut self, text: &str) -> Result<Hir, Fault> {
+        self.call.budget.check()?;
+        let whose = if self.bytes == 0 { "the pattern has" } else { "the patterns have" };
+        self.bytes = self.bytes.saturating_add(text.len());
+        if self.bytes > LENGTH_MOST {
+            return Err(self.wrong(format!("{whose} {} bytes; there may be {LENGTH_MOST}", self.bytes)));
         }
-        let (hir, classes) = parse(text).map_err(wrong)?;
+        let (hir, classes) = parse(text, CLASSES_MOST - self.classes).map_err(|it| self.wrong(it))?;
+        let classes = self.classes.saturating_add(classes);
         if classes > CLASSES_MOST {
-            return Err(wrong(format!(
-                "the pattern has {classes} character classes, such as `\\w` and `[^a]`; it may have {CLASSES_MOST}"
+            return Err(self.wrong(format!(
+                "{whose} {classes} character classes, such as `\\w` and `[^a]`; there may be {CLASSES_MOST}"
             )));
         }
+        self.classes = classes;
+        Ok(hir)
+    }
+
+    fn wrong(&self, problem: String) -> Fault {
+        Fault::param(self.name, problem)
+    }
+
+    /// Compiles a pattern, and claims its memory.
+    pub(in crate::functions) fn compile(&mut self, text: &str) -> Result<Pattern, Fault> {
+        let hir = self.parse(text)?;
+        let wrong = |problem: String| self.wrong(problem);
         let large =
             || wrong(format!("the compiled pattern takes more than {COMPILED_MOST} bytes; repeat less"));
         let nfa = |reverse: bool| {
@@ -107,7 +136,9 @@ impl Pattern {
         let (forward, reverse) = (nfa(false)?, nfa(true)?);
         let bytes = forward.memory_usage() + reverse.memory_usage();
         let cache = bytes.saturating_mul(CACHE_FACTOR).clamp(CACHE_LEAST, CACHE_MOST);
-        call.budget.claim((bytes as u64).saturating_mul(COMPILED_FACTOR).saturating_add(4 * cache as u64))?;
+        self.call
+            .budget
+            .claim((bytes as u64).saturating_mul(COMPILED_FACTOR).saturating_add(4 * cache as u64))?;
         let config = Regex::config()
             .nfa_size_limit(Some(COMPILED_MOST))
             .onepass_size_limit(Some(COMPILED_MOST / 2))
@@ -125,10 +156,12 @@ impl Pattern {
             reverse: dfa(reverse, MatchKind::All)?,
         })
     }
+}
 
-    /// Checks the syntax of a pattern given in the parameter `name`.
-    pub(super) fn check(name: &str, text: &str) -> Result<(), Fault> {
-        parse(text).map(|_| ()).map_err(|problem| Fault::param(name, problem))
+impl Pattern {
+    /// The pattern of a parameter.
+    pub(super) fn of(call: &Call<'_>, name: &str) -> Result<Pattern, Fault> {
+        PatternCompiler::new(call, name).compile(call.text(name)?)
     }
 
     /// Whether the text contains a match.
@@ -371,13 +404,13 @@ fn stepping(nfa: NFA, kind: MatchKind, cache: usize) -> Result<DFA, String> {
     DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| error.to_string())
 }
 
-/// Parses a pattern, and counts its character classes.
-fn parse(text: &str) -> Result<(Hir, usize), String> {
+/// Parses a pattern, and counts its character classes. With more than `most` of them the result is empty.
+fn parse(text: &str, most: usize) -> Result<(Hir, usize), String> {
     let parsed = ast::parse::ParserBuilder::new().nest_limit(100).build().parse(text);
     let parsed = parsed.map_err(|error| error.to_string())?;
     let classes = ast::visit(&parsed, Classes(0)).unwrap_or(usize::MAX);
     // Translating this many classes would be slow.
-    if classes > CLASSES_MOST {
+    if classes > most {
         return Ok((Hir::empty(), classes));
     }
     let config = syntax::Config::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::pattern::{Pattern, REGEX};
+use super::pattern::{Pattern, PatternCompiler, REGEX};
 use super::text;
 use crate::budget::CallBudget;
 use crate::function::{Call, Fault};
@@ -78,8 +78,9 @@ fn replacing(call: &Call<'_>) -> Result<Body, Fault> {
 
 fn redacting_in_turn(call: &Call<'_>) -> Result<Body, Fault> {
     let texts = patterns(call)?;
-    let compile = |text: &&str| Pattern::compile(call, "patterns", text);
-    let patterns = texts.iter().map(compile).collect::<Result<Vec<Pattern>, Fault>>()?;
+    let mut compiler = PatternCompiler::new(call, "patterns");
+    let patterns =
+        texts.iter().map(|text| compiler.compile(text)).collect::<Result<Vec<Pattern>, Fault>>()?;
     let most = call.max_bytes_held()?;
     Ok(Box::new(move |mut inputs, budget| {
         let input = inputs.remove(0);
@@ -90,9 +91,10 @@ fn redacting_in_turn(call: &Call<'_>) -> Result<Body, Fault> {
 fn redacting(call: &Call<'_>) -> Result<Body, Fault> {
     let texts = patterns(call)?;
     // Each pattern is checked alone, so that an error names the pattern.
-    texts.iter().try_for_each(|text| Pattern::check("patterns", text))?;
+    let mut alone = PatternCompiler::new(call, "patterns");
+    texts.iter().try_for_each(|text| alone.check(text))?;
     let any = texts.iter().map(|text| format!("(?:{text})")).collect::<Vec<_>>().join("|");
-    let any = Pattern::compile(call, "patterns", &any)?;
+    let any = PatternCompiler::new(call, "patterns").compile(&any)?;
     let most = call.max_bytes_held()?;
     Ok(Box::new(move |inputs, budget| replace(&any, REDACTED, &inputs[0], most, budget)))
 }
