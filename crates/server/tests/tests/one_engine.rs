@@ -175,13 +175,13 @@ async fn only_plans_wait_for_the_threads_of_plans() {
     assert_eq!(http.get(&format!("/v1/runs/{run}/timeline.svg"), &[]).await.status, 200);
 }
 
-/// All threads for recipes and datasets are taken, and more work waits for them. Plans, none of whose nodes may run on a
+/// The one thread for recipes and datasets is taken, and more work waits for them. Plans, none of whose nodes may run on a
 /// worker here, have threads of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recipes_and_datasets_keep_no_plan_waiting() {
     let gate = Gate::default();
     let _open = OpenOnDrop(gate.clone());
-    let executor = executor(gate.functions(), &Config { batch_threads: 2, ..Config::default() });
+    let executor = executor(gate.functions(), &Config { batch_threads: 1, ..Config::default() });
     let folder = Shop::files(&format!("{PROJECT}\n[engine]\ninline_threshold_us = 0\n"));
     let (settings, data) = (Shop::settings(&folder), TempFolder::new());
     let set_up = |service| with_datasets(service, &executor, data.path(), |_| {});
