@@ -208,6 +208,25 @@ fn no_secret_of_a_source_or_a_model_is_logged() {
     check_secrets("text,debug");
 }
 
+/// Submits a dataset whose model refuses all calls, and reads what there is about it.
+fn fails(answer: &mut dyn FnMut(&str, &str) -> String, body: &serde_json::Value) {
+    let accepted = answer("POST /v1/datasets", &body.to_string());
+    assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
+    let accepted: serde_json::Value =
+        serde_json::from_str(accepted.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let [id, run] = ["id", "run"].map(|name| accepted[name].as_str().unwrap().to_owned());
+    let events = answer(&format!("GET /v1/runs/{run}/events"), "");
+    assert!(events.contains("event: end"), "{events}");
+    let errors = answer(&format!("GET /v1/datasets/{id}/errors"), "");
+    assert!(
+        errors.contains("not allowed") && errors.contains("***"),
+        "the model server's message is told: {errors}"
+    );
+    for line in [format!("/v1/datasets/{id}"), format!("/v1/runs/{run}")] {
+        answer(&format!("GET {line}"), "");
+    }
+}
+
 fn check_secrets(log: &str) {
     let folder = empty(&format!("serve_secrets_{}", &log[..4]));
     let repeating = repeating_model();
@@ -247,21 +266,7 @@ fn check_secrets(log: &str) {
     let own = serde_json::json!({ "config": config, "rows": 2 });
     let brought = serde_json::json!({ "config": config, "rows": 2, "models": models("sk-submitted-k3y-x") });
     for body in [own, brought] {
-        let accepted = answer("POST /v1/datasets", &body.to_string());
-        assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
-        let accepted: serde_json::Value =
-            serde_json::from_str(accepted.split_once("\r\n\r\n").unwrap().1).unwrap();
-        let [id, run] = ["id", "run"].map(|name| accepted[name].as_str().unwrap().to_owned());
-        let events = answer(&format!("GET /v1/runs/{run}/events"), "");
-        assert!(events.contains("event: end"), "{events}");
-        let errors = answer(&format!("GET /v1/datasets/{id}/errors"), "");
-        assert!(
-            errors.contains("not allowed") && errors.contains("***"),
-            "the model server's message is told: {errors}"
-        );
-        for line in [format!("/v1/datasets/{id}"), format!("/v1/runs/{run}")] {
-            answer(&format!("GET {line}"), "");
-        }
+        fails(&mut answer, &body);
     }
     // A wrong submission, and wrong addresses in a file that is loaded again.
     let wrong = models("sk-submitted-k3y-x").replace("api_key", "api_kee");
