@@ -208,6 +208,40 @@ fn no_secret_of_a_source_or_a_model_is_logged() {
     check_secrets("text,debug");
 }
 
+/// Submits a dataset whose model refuses all calls, and reads what there is about it.
+fn fails(answer: &mut dyn FnMut(&str, &str) -> String, body: &serde_json::Value) {
+    let accepted = answer("POST /v1/datasets", &body.to_string());
+    assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
+    let accepted: serde_json::Value =
+        serde_json::from_str(accepted.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let [id, run] = ["id", "run"].map(|name| accepted[name].as_str().unwrap().to_owned());
+    let events = answer(&format!("GET /v1/runs/{run}/events"), "");
+    assert!(events.contains("event: end"), "{events}");
+    let errors = answer(&format!("GET /v1/datasets/{id}/errors"), "");
+    assert!(
+        errors.contains("not allowed") && errors.contains("***"),
+        "the model server's message is told: {errors}"
+    );
+    for line in [format!("/v1/datasets/{id}"), format!("/v1/runs/{run}")] {
+        answer(&format!("GET {line}"), "");
+    }
+}
+
+/// Addresses with a password that are wrong, for the two sources.
+fn wrong_addresses<'a>(redis: &'a str, http: &'a str) -> [(&'a str, &'a str); 5] {
+    [
+        ("redis://reader:wrong-pa55word-x@[::1/0", http),
+        ("rediss//reader:wrong-pa55word-x@127.0.0.1/0", http),
+        (redis, "http://reader:wrong-pa55word-x@127.0.0.1:no/read"),
+        (redis, "htp://reader:wrong-pa55word-x@127.0.0.1/read"),
+        ("redis://reader:wrong-pa55word-x@127.0.0.1:no/0", http),
+    ]
+}
+
+/// Pages that tell about everything.
+const PAGES: [&str; 7] =
+    ["/v1/config", "/v1/status", "/metrics", "/v1/runs", "/v1/plans", "/v1/plans/of_cache", "/v1/datasets"];
+
 fn check_secrets(log: &str) {
     let folder = empty(&format!("serve_secrets_{}", &log[..4]));
     let repeating = repeating_model();
@@ -247,49 +281,21 @@ fn check_secrets(log: &str) {
     let own = serde_json::json!({ "config": config, "rows": 2 });
     let brought = serde_json::json!({ "config": config, "rows": 2, "models": models("sk-submitted-k3y-x") });
     for body in [own, brought] {
-        let accepted = answer("POST /v1/datasets", &body.to_string());
-        assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
-        let accepted: serde_json::Value =
-            serde_json::from_str(accepted.split_once("\r\n\r\n").unwrap().1).unwrap();
-        let [id, run] = ["id", "run"].map(|name| accepted[name].as_str().unwrap().to_owned());
-        let events = answer(&format!("GET /v1/runs/{run}/events"), "");
-        assert!(events.contains("event: end"), "{events}");
-        let errors = answer(&format!("GET /v1/datasets/{id}/errors"), "");
-        assert!(
-            errors.contains("not allowed") && errors.contains("***"),
-            "the model server's message is told: {errors}"
-        );
-        for line in [format!("/v1/datasets/{id}"), format!("/v1/runs/{run}")] {
-            answer(&format!("GET {line}"), "");
-        }
+        fails(&mut answer, &body);
     }
     // A wrong submission, and wrong addresses in a file that is loaded again.
     let wrong = models("sk-submitted-k3y-x").replace("api_key", "api_kee");
     let wrong = serde_json::json!({ "config": config, "rows": 2, "models": wrong });
     let refused = answer("POST /v1/datasets", &wrong.to_string());
     assert!(refused.starts_with("HTTP/1.1 4"), "{refused}");
-    for (redis, http) in [
-        ("redis://reader:wrong-pa55word-x@[::1/0", &*http),
-        ("rediss//reader:wrong-pa55word-x@127.0.0.1/0", &http),
-        (&*redis, "http://reader:wrong-pa55word-x@127.0.0.1:no/read"),
-        (&redis, "htp://reader:wrong-pa55word-x@127.0.0.1/read"),
-        ("redis://reader:wrong-pa55word-x@127.0.0.1:no/0", &http),
-    ] {
+    for (redis, http) in wrong_addresses(&redis, &http) {
         project_with_secrets(&folder, redis, http);
         let reload = answer("POST /v1/plans/reload", "");
         // Some are found out only by the first read.
         let is_refused = reload.starts_with("HTTP/1.1 409");
         assert!(is_refused || failing(&mut answer) > 0, "{redis} {http}: {reload}");
     }
-    for line in [
-        "/v1/config",
-        "/v1/status",
-        "/metrics",
-        "/v1/runs",
-        "/v1/plans",
-        "/v1/plans/of_cache",
-        "/v1/datasets",
-    ] {
+    for line in PAGES {
         answer(&format!("GET {line}"), "");
     }
     signal(&server, Signal::HUP);

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -158,9 +159,14 @@ fn no_accepted_request_is_lost_while_clients_go_on_during_a_shutdown() {
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
     drop(runtime);
 
-    let server = Server::begin_with(&folder, &options);
+    are_built(&folder, &options, accepted.into_inner().unwrap());
+}
+
+/// The next server builds all datasets that the one before it accepted.
+fn are_built(folder: &Path, options: &[&str], accepted: Vec<String>) {
+    let server = Server::begin_with(folder, options);
     let address = server.url.strip_prefix("http://").unwrap();
-    for id in accepted.into_inner().unwrap() {
+    for id in accepted {
         let state = || {
             let mut stream = TcpStream::connect(address).unwrap();
             write!(stream, "GET /v1/datasets/{id} HTTP/1.0\r\nhost: localhost\r\n\r\n").unwrap();

@@ -98,7 +98,12 @@ async fn http_sources_are_told_the_trace() {
     assert_ne!(told, again, "each request is a part of its own");
     assert_eq!(run(&[]).await, ["", ""]);
     assert_eq!(run(&[("traceparent", "00-1-2-3"), ("tracestate", "a=1")]).await, ["", ""]);
+    over_grpc(&shop, &catalog, trace, parent).await;
+}
 
+/// Calls of gRPC pass their trace on, too.
+async fn over_grpc(shop: &Shop, catalog: &Catalog, trace: &str, parent: &str) {
+    let header = format!("00-{trace}-{parent}-01");
     let mut client = PlansClient::new(shop.http.server.channel().await);
     let request = || RunRequest {
         plan: "twice".to_owned(),
