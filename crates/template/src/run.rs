@@ -54,7 +54,7 @@ impl Run {
         self
     }
 
-    /// The same run with less memory than [`MEMORY_BYTES`](crate::MEMORY_BYTES). The caller repeats a run that has too
+    /// The same run with less memory than [`MEMORY_BYTES`]. The caller repeats a run that has too
     /// little, because the error names the usual bound.
     #[must_use]
     pub fn with_memory(mut self, bytes: usize) -> Run {

@@ -109,7 +109,7 @@ impl Peer {
     }
 }
 
-/// The caller of a request that passed the access check. Its handler has it in [`CallInfo`](crate::observe::CallInfo).
+/// The caller of a request that passed the access check. Its handler has it in `CallInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// The name of the token, or the address that the request comes from.

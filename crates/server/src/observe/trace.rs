@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 /// Identifies a request in its response, in log lines and in the record of its run. Handlers have it in
-/// [`CallInfo`](super::CallInfo).
+/// `CallInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestId {
     text: Arc<str>,
@@ -114,7 +114,7 @@ pub(super) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent"
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// The distributed trace of a request, from the W3C headers `traceparent` and `tracestate`. Handlers have it in
-/// [`CallInfo`](super::CallInfo).
+/// `CallInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     parent: Arc<str>,
