@@ -23,9 +23,9 @@ pub(crate) use process::beside;
 /// The plan that is asked for, as rankd has it.
 const PLAN: &str = "reels_plan_a";
 
-/// A plan whose requests take about a millisecond of a core: a load generator can send more than the server answers.
+/// A plan whose requests take a few milliseconds of a core: a load generator can send more than the server answers.
 const BUSY_PLAN: &str = "busy";
-const BUSY_ROWS: usize = 400_000;
+const BUSY_ROWS: usize = 1_000_000;
 const BUSY_DEADLINE_MS: u64 = 100;
 
 /// Connections of the load generator, each with one request at a time.
