@@ -71,15 +71,19 @@ pub enum RowsFrom {
 }
 
 impl Setup {
-    /// The config of an engine, and warnings about it.
+    /// The config of an engine on the machine's clock, and warnings about it.
     pub fn config(self) -> Result<(Config, Vec<Problem>), Problems> {
+        self.config_on(&(Arc::new(SystemClock) as Arc<dyn Clock>))
+    }
+
+    /// The config of an engine whose sources have this clock, which should be that of its runs.
+    pub fn config_on(self, clock: &Arc<dyn Clock>) -> Result<(Config, Vec<Problem>), Problems> {
         let Setup { project, registry, env, plans, test_ops, rows, cpu_threads, inline_threshold } = self;
         let registry =
             registry.or_else(|| Some(project.as_ref()?.registry.clone())).ok_or_else(no_registry)?;
         let env = env.or_else(|| project.as_ref()?.env.clone());
         let (registries, warnings) = Registries::load(&registry, env.as_deref())?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let sources = sources(&rows, project.as_ref(), &registries, &clock)?;
+        let sources = sources(&rows, project.as_ref(), &registries, clock)?;
         let mut config = Config::new(registries, sources);
         if !test_ops && !project.as_ref().is_some_and(|project| project.test_ops) {
             config.ops = config.ops.without_test_ops();

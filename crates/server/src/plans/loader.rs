@@ -457,7 +457,8 @@ fn load_project(file: &Path, runs: &engine::Engine) -> Result<LoadedProject, Pro
         .map_err(|error| Problem::new(file.display().to_string(), format!("cannot be read: {error}")))?;
     let project = Project::parse(&text, file)?;
     let captures = project.captures.clone();
-    let (config, warnings) = Setup { project: Some(project), ..Setup::default() }.config()?;
+    let setup = Setup { project: Some(project), ..Setup::default() };
+    let (config, warnings) = setup.config_on(runs.clock())?;
     for warning in warnings {
         warn!(%warning, "the project");
     }
