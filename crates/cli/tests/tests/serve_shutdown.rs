@@ -14,7 +14,8 @@ use futures_util::stream::poll_fn;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tonic::transport::Endpoint;
+use tonic::Streaming;
+use tonic::transport::{Channel, Endpoint};
 
 use crate::binary::soon;
 use crate::recipe::empty;
@@ -95,6 +96,43 @@ fn is_answer(answer: &RunManyResponse, place: u64) {
     assert!(matches!(answer.result, Some(run_many_response::Result::Response(_))), "{answer:?}");
 }
 
+/// A call of `RunMany`: its client, the sender of its requests, and its answers.
+type OpenCall = (PlansClient<Channel>, mpsc::Sender<RunRequest>, Streaming<RunManyResponse>);
+
+/// Two connections with two calls each.
+async fn open_calls(url: &str) -> Vec<OpenCall> {
+    let mut calls = Vec::new();
+    for _ in 0..2 {
+        let client =
+            PlansClient::new(Endpoint::from_shared(url.to_owned()).unwrap().connect().await.unwrap());
+        for _ in 0..2 {
+            let (sender, mut requests) = mpsc::channel(4);
+            let requests = poll_fn(move |cx| requests.poll_recv(cx));
+            let answers = client.clone().run_many(requests).await.unwrap().into_inner();
+            calls.push((client.clone(), sender, answers));
+        }
+    }
+    calls
+}
+
+/// Sends requests until the call ends. Those that the server still takes are answered in order, from this place on, and
+/// the end names those that it does not take.
+async fn ends_in_order((mut client, sender, mut answers): OpenCall, mut place: u64) {
+    let end = loop {
+        sender.send(run_request()).await.unwrap_or_default();
+        match answers.message().await {
+            Ok(answer) => is_answer(&answer.expect("the client has not ended the call"), place),
+            Err(end) => break end,
+        }
+        place += 1;
+    };
+    assert_eq!(end.code(), Code::Unavailable, "{end}");
+    assert!(end.message().contains("requests that have no response"), "{end}");
+    // The client itself knows already that the connection takes no more calls.
+    let refused = client.run(run_request()).await.unwrap_err();
+    assert!([Code::Unavailable, Code::Cancelled].contains(&refused.code()), "{refused}");
+}
+
 #[test]
 fn no_accepted_request_is_lost_while_clients_go_on_during_a_shutdown() {
     let folder = empty("serve_shutdown");
@@ -120,17 +158,7 @@ fn no_accepted_request_is_lost_while_clients_go_on_during_a_shutdown() {
             });
         });
         runtime.block_on(async {
-            let mut calls = Vec::new();
-            for _ in 0..2 {
-                let client =
-                    PlansClient::new(Endpoint::from_shared(url.clone()).unwrap().connect().await.unwrap());
-                for _ in 0..2 {
-                    let (sender, mut requests) = mpsc::channel(4);
-                    let requests = poll_fn(move |cx| requests.poll_recv(cx));
-                    let answers = client.clone().run_many(requests).await.unwrap().into_inner();
-                    calls.push((client.clone(), sender, answers));
-                }
-            }
+            let mut calls = open_calls(&url).await;
             for place in 0..3 {
                 for (_, sender, answers) in &mut calls {
                     sender.send(run_request()).await.unwrap();
@@ -144,22 +172,8 @@ fn no_accepted_request_is_lost_while_clients_go_on_during_a_shutdown() {
             signal(&server, Signal::TERM);
             // Nobody new is let in.
             soon(|| TcpStream::connect(&address).is_err().then_some(()));
-            for (mut client, sender, mut answers) in calls {
-                // Requests that the server still takes are answered in order. It tells of those that it does not take.
-                let mut place = 3;
-                let end = loop {
-                    sender.send(run_request()).await.unwrap_or_default();
-                    match answers.message().await {
-                        Ok(answer) => is_answer(&answer.expect("the client has not ended the call"), place),
-                        Err(end) => break end,
-                    }
-                    place += 1;
-                };
-                assert_eq!(end.code(), Code::Unavailable, "{end}");
-                assert!(end.message().contains("requests that have no response"), "{end}");
-                // The client itself knows already that the connection takes no more calls.
-                let refused = client.run(run_request()).await.unwrap_err();
-                assert!([Code::Unavailable, Code::Cancelled].contains(&refused.code()), "{refused}");
+            for call in calls {
+                ends_in_order(call, 3).await;
             }
         });
     });
