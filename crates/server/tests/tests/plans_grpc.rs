@@ -83,7 +83,7 @@ async fn failures_are_those_of_http() {
     check(of(request("broken")), Code::Unavailable, "items").await;
     let mut late = of(request("patient"));
     // `grpc-timeout` is kept by the client of this test itself, too.
-    late.metadata_mut().insert("request-timeout", "30ms".parse().unwrap());
+    late.metadata_mut().insert("request-timeout", "2s".parse().unwrap());
     check(late, Code::DeadlineExceeded, "items").await;
     let nobody = proto::RunRequest { user: None, ..request("rank") };
     check(of(nobody), Code::InvalidArgument, "`user_id` is missing").await;

@@ -86,10 +86,11 @@ fn a_request_that_nothing_repeats_fails_where_it_was_made() {
     });
 }
 
-/// Holds back all pauses until the test releases them, by the function that waits, and counts requests.
-const HOLD: &str = "window.held = []; window.asked = 0; \
+/// Holds back all pauses until the test releases them, by the function that waits, and counts requests and the heads of
+/// their responses.
+const HOLD: &str = "window.held = []; window.asked = 0; window.answered = 0; \
     { const { fetch } = window, later = setTimeout; \
-      window.fetch = (...rest) => { window.asked++; return fetch(...rest); }; \
+      window.fetch = (...rest) => { window.asked++; return fetch(...rest).finally(() => { window.answered++; }); }; \
       window.setTimeout = (work, ms, ...rest) => (ms >= 500 ? window.held.push({ work, by: new Error().stack }) : later(work, ms, ...rest)); } true";
 
 /// Ends the pauses of a function, or of all.
@@ -158,6 +159,8 @@ fn a_hidden_page_sends_no_requests() {
         ] {
             open_held(browser, &fake, &page);
             browser.wait(&shows(text));
+            // A stream that has not begun yet would not be hung up.
+            browser.wait("window.asked === window.answered");
             browser.evaluate(SET_HIDDEN);
             fake.hang_up();
             browser.wait(&format!("window.held.length === {pauses}"));
