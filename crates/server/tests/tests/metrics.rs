@@ -100,11 +100,27 @@ fn check_histograms(kinds: &BTreeMap<&str, &str>, samples: &BTreeMap<String, f64
     }
 }
 
+/// A plan with a region that is lost, and a fallback that is wanted in any case.
+const SPARED: &str = r#"{"schema_version": 1, "plan_name": "spared", "outputs": ["region", "other"], "nodes": [
+  {"node_id": "brought", "op": "core::candidates", "inputs": [], "params": {"columns": []}},
+  {"node_id": "items", "op": "core::lookup", "inputs": ["brought"],
+    "params": {"endpoint": "catalog", "key": "broken:{id}", "fields": ["price"]}},
+  {"node_id": "other", "op": "core::lookup", "inputs": ["brought"],
+    "params": {"endpoint": "catalog", "key": "product:{id}", "fields": ["price"]}},
+  {"node_id": "region", "op": "core::timeout", "inputs": ["items"], "params": {}, "fallback": {"node": "other"}}]}"#;
+
+/// Both stages of its fallback are nodes of their own.
+const INSTEAD: [&str; 2] = [
+    "anabranch_plan_node_seconds_count{plan=\"spared\",node=\"instead of region\"}",
+    "anabranch_plan_node_seconds_count{plan=\"spared\",node=\"rows instead of region\"}",
+];
+
 /// A server that has run a plan, a recipe and a dataset.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_is_well_formed_and_has_all_that_was_done() {
     let folder = Shop::files(&project());
     std::fs::write(folder.path().join("plans/late.plan.json"), plan("late", "late", "")).unwrap();
+    std::fs::write(folder.path().join("plans/spared.plan.json"), SPARED).unwrap();
     let (settings, data) = (Shop::settings(&folder), TempFolder::new());
     let executor = Executor::in_memory(functions()).unwrap();
     let set_up = |service| with_datasets(service, &executor, data.path(), |_| {});
@@ -116,6 +132,8 @@ async fn the_page_is_well_formed_and_has_all_that_was_done() {
     for (name, status) in [("rank", 200), ("late", 200), ("broken", 502)] {
         assert_eq!(shop.run(name, &request).await.status, status, "{name}");
     }
+    let traced = http.post("/v1/plans/spared/run?trace=true", request.to_string()).await;
+    assert_eq!(traced.status, 200, "{:?}", traced.body);
     let leaf = http.blob("leaf").await;
     let recipe = json!({ "function": "concat/1.0.0", "inputs": [leaf, leaf] }).to_string();
     let recipe = http.post("/v1/recipes", recipe).await.json()["address"].as_str().unwrap().to_owned();
@@ -134,6 +152,7 @@ async fn the_page_is_well_formed_and_has_all_that_was_done() {
             let is_counted = |name: &str, least| found.get(name).is_some_and(|count| *count >= least);
             if is_counted("anabranch_plan_limit_in_flight{endpoint=\"catalog\"}", 1.0)
                 && is_counted("anabranch_engine_runs_started_total", 5.0)
+                && INSTEAD.iter().all(|series| is_counted(series, 1.0))
                 && is_counted("anabranch_model_call_seconds_count{model=\"writer\"}", 1.0)
             {
                 return found;
