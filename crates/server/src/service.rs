@@ -331,6 +331,9 @@ const PUT_LEAF: &str = "/deriva.Deriva/PutLeaf";
 /// The call that sends an archive.
 const IMPORT: &str = "/anabranch.recipe.v1.Recipes/Import";
 
+/// The call whose client sends requests one after the other, as they come.
+const RUN_MANY: &str = "/anabranch.plan.v1.Plans/RunMany";
+
 /// The bytes of a message besides its leaf: the number and the length of a field.
 const LEAF_ENVELOPE: usize = 16;
 
@@ -345,6 +348,7 @@ impl Shared {
         match request.uri().path() {
             PUT_LEAF => BodyRetention::Message(Framing::new(self.leaf_message_most())),
             IMPORT => BodyRetention::Archive(Framing::new(self.settings.message_most)),
+            RUN_MANY => BodyRetention::Requests(Framing::new(self.settings.message_most)),
             "/v1/blobs" => BodyRetention::Piece,
             path if is_grpc_path(path) => BodyRetention::Message(Framing::new(self.settings.message_most)),
             _ => BodyRetention::Whole,
