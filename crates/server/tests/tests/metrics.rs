@@ -115,6 +115,31 @@ const INSTEAD: [&str; 2] = [
     "anabranch_plan_node_seconds_count{plan=\"spared\",node=\"rows instead of region\"}",
 ];
 
+/// Samples of the page of a server that has done everything.
+const EXPECTED: [(&str, f64); 21] = [
+    ("anabranch_values_total", 2.0),
+    ("anabranch_memo_hits_total", 1.0),
+    ("anabranch_memo_misses_total", 1.0),
+    ("anabranch_recipes_computed_total", 1.0),
+    ("anabranch_store_lost_total", 0.0),
+    ("anabranch_store_damaged_total", 0.0),
+    ("anabranch_store_diverged_total", 0.0),
+    ("anabranch_store_failures_total", 0.0),
+    ("anabranch_store_index_damaged", 0.0),
+    ("anabranch_store_index_rebuilt_total", 0.0),
+    ("anabranch_store_over_quota", 0.0),
+    ("anabranch_plan_limit{endpoint=\"catalog\"}", 64.0),
+    ("anabranch_plan_limit_in_flight{endpoint=\"catalog\"}", 1.0),
+    ("anabranch_plan_limit_waiting{endpoint=\"catalog\"}", 0.0),
+    ("anabranch_plan_read_seconds_count{endpoint=\"catalog\"}", 1.0),
+    ("anabranch_plan_served_requests_total{plan=\"rank\",outcome=\"full\"}", 1.0),
+    ("anabranch_plan_served_requests_total{plan=\"broken\",outcome=\"failed\"}", 1.0),
+    ("anabranch_plan_latency_seconds_count{plan=\"late\"}", 1.0),
+    ("anabranch_dataset_calls_total{model=\"writer\"}", 20.0),
+    ("anabranch_model_call_seconds_count{model=\"writer\"}", 20.0),
+    ("anabranch_datasets_kept", 1.0),
+];
+
 /// A server that has run a plan, a recipe and a dataset.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_is_well_formed_and_has_all_that_was_done() {
@@ -163,29 +188,7 @@ async fn the_page_is_well_formed_and_has_all_that_was_done() {
         answer = waiting => panic!("its read is never answered: {:?}", answer.body),
         found = look => found,
     };
-    for (name, value) in [
-        ("anabranch_values_total", 2.0),
-        ("anabranch_memo_hits_total", 1.0),
-        ("anabranch_memo_misses_total", 1.0),
-        ("anabranch_recipes_computed_total", 1.0),
-        ("anabranch_store_lost_total", 0.0),
-        ("anabranch_store_damaged_total", 0.0),
-        ("anabranch_store_diverged_total", 0.0),
-        ("anabranch_store_failures_total", 0.0),
-        ("anabranch_store_index_damaged", 0.0),
-        ("anabranch_store_index_rebuilt_total", 0.0),
-        ("anabranch_store_over_quota", 0.0),
-        ("anabranch_plan_limit{endpoint=\"catalog\"}", 64.0),
-        ("anabranch_plan_limit_in_flight{endpoint=\"catalog\"}", 1.0),
-        ("anabranch_plan_limit_waiting{endpoint=\"catalog\"}", 0.0),
-        ("anabranch_plan_read_seconds_count{endpoint=\"catalog\"}", 1.0),
-        ("anabranch_plan_served_requests_total{plan=\"rank\",outcome=\"full\"}", 1.0),
-        ("anabranch_plan_served_requests_total{plan=\"broken\",outcome=\"failed\"}", 1.0),
-        ("anabranch_plan_latency_seconds_count{plan=\"late\"}", 1.0),
-        ("anabranch_dataset_calls_total{model=\"writer\"}", 20.0),
-        ("anabranch_model_call_seconds_count{model=\"writer\"}", 20.0),
-        ("anabranch_datasets_kept", 1.0),
-    ] {
+    for (name, value) in EXPECTED {
         assert_eq!(found.get(name), Some(&value), "{name}");
     }
     // The tables of limits are several, and have the same numbers.
