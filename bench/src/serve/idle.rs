@@ -1,10 +1,14 @@
 //! Memory of idle listeners of events.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
 
 use super::process::ServerProcess;
 use crate::plan::Aims;
 use crate::report::{Report, row};
+
+/// One address has at most seven eighths of the connections.
+pub(super) const SETTINGS: [&str; 2] = ["--max-connections", "2048"];
 
 pub(super) fn report(
     report: &mut Report,
@@ -14,7 +18,9 @@ pub(super) fn report(
 ) -> io::Result<()> {
     report.heading("Idle listeners");
     report.say(format_args!(
-        "{listeners} connections that listen to `GET /v1/events` (SSE) while nothing happens.\n"
+        "{listeners} connections that listen to `GET /v1/events` (SSE) while nothing happens, with `{}`. All of them are open \
+         at the end.\n",
+        SETTINGS.join(" ")
     ));
     let before = server.resident()?;
     let mut streams = Vec::with_capacity(listeners);
@@ -29,6 +35,9 @@ pub(super) fn report(
         streams.push(stream);
     }
     let grown = server.resident()?.saturating_sub(before);
+    for stream in &mut streams {
+        check_open(stream)?;
+    }
     let megabytes = grown as f64 / 1e6;
     report.table(&[
         row(["listeners", "memory", "each"]),
@@ -40,4 +49,18 @@ pub(super) fn report(
     ]);
     aims.add("1,000 idle SSE clients: under 50 MB", format!("{megabytes:.1} MB"), megabytes < 50.0);
     Ok(())
+}
+
+/// Checks that the server has not closed a connection.
+fn check_open(stream: &mut TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    let mut piece = [0; 4096];
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => return Err(io::Error::other("the server closed a listener")),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
 }

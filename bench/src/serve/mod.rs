@@ -50,14 +50,14 @@ pub(crate) fn bench() -> io::Result<()> {
     let mut report = Report::new("serve");
     let mut aims = Aims::default();
     let project = ServedProject::write(PLAN, (BUSY_PLAN, BUSY_ROWS, BUSY_DEADLINE_MS))?;
-    let ours = ServerProcess::ours(project.path())?;
+    let ours = ServerProcess::ours(project.path(), &[])?;
     let floor = ServerProcess::floor(&ours, PLAN, project.path())?;
     throughput(&mut report, &mut aims, Protocol::Http, [&ours, &floor], project.path())?;
     throughput(&mut report, &mut aims, Protocol::Grpc, [&ours, &floor], project.path())?;
     overload(&mut report, &mut aims, &ours, project.path())?;
     drop((ours, floor));
     // Anew: a process that has been busy has memory to spare, and would not grow.
-    let fresh = ServerProcess::ours(project.path())?;
+    let fresh = ServerProcess::ours(project.path(), &idle::SETTINGS)?;
     idle::report(&mut report, &mut aims, &fresh, LISTENERS)?;
     drop(fresh);
     start::report(&mut report, &mut aims)?;

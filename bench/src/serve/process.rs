@@ -23,12 +23,12 @@ pub(super) struct ServerProcess {
 
 impl ServerProcess {
     /// `anabranch serve` on a project, with a new store.
-    pub(super) fn ours(folder: &Path) -> io::Result<ServerProcess> {
+    pub(super) fn ours(folder: &Path, settings: &[&str]) -> io::Result<ServerProcess> {
         let token_file = folder.join("token");
         let mut command = Command::new(beside("anabranch")?);
         command.arg("serve").arg("--project").arg(folder.join("anabranch.toml"));
         command.arg("--data").arg(folder.join("store")).arg("--token-file").arg(&token_file);
-        command.args(["--listen", "127.0.0.1:0", "--log", "warn"]);
+        command.args(["--listen", "127.0.0.1:0", "--log", "warn"]).args(settings);
         let mut server = ServerProcess::start(&mut command)?;
         server.token = Some(std::fs::read_to_string(token_file)?.trim().to_owned());
         Ok(server)

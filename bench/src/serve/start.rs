@@ -45,7 +45,7 @@ fn first_answer(project: &Path) -> io::Result<Duration> {
         _ => {}
     }
     let began = Instant::now();
-    let server = ServerProcess::ours(project)?;
+    let server = ServerProcess::ours(project, &[])?;
     server.answer(PLAN)?;
     Ok(began.elapsed())
 }

@@ -328,8 +328,9 @@ impl Compiled {
                 format!("{} ({})", ids(&[node]), ops(&[node]))
             }
             StageWork::Timer(region) => format!("time of {}", ids(&[self.regions[*region].node])),
-            StageWork::RunFallback(region) | StageWork::PassFallback(region) => {
-                format!("instead of {}", ids(&[self.regions[*region].node]))
+            StageWork::RunFallback(region) => format!("instead of {}", ids(&[self.regions[*region].node])),
+            StageWork::PassFallback(region) => {
+                format!("rows instead of {}", ids(&[self.regions[*region].node]))
             }
         }
     }

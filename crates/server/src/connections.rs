@@ -45,8 +45,10 @@ pub(crate) struct Activity {
 
 struct ActivityState {
     calls: usize,
-    /// Calls that wait for the client to send or to read.
+    /// Calls that the server does not work for.
     waiting: usize,
+    /// Those of them that are [`Wait::Idle`].
+    idle: usize,
     /// The responses that wait for the client to read, by the address of their call, and the start of each wait.
     unread: Vec<(usize, Instant)>,
     /// The time at which the client last sent or read something.
@@ -56,8 +58,9 @@ struct ActivityState {
 impl Activity {
     pub(crate) fn new(clock: Arc<dyn Clock>, traffic: Arc<Traffic>, peer: Peer) -> Activity {
         traffic.connections.fetch_add(1, Ordering::Relaxed);
-        let state = Mutex::new(ActivityState { calls: 0, waiting: 0, unread: Vec::new(), last: clock.now() });
-        Activity { clock, traffic, peer, state }
+        let last = clock.now();
+        let state = ActivityState { calls: 0, waiting: 0, idle: 0, unread: Vec::new(), last };
+        Activity { clock, traffic, peer, state: Mutex::new(state) }
     }
 
     /// The client.
@@ -89,10 +92,12 @@ impl Activity {
         self.lock().calls > 0
     }
 
-    /// The time at which the client last sent or read something; `None` while the server works for it.
-    fn idle_since(&self) -> Option<Instant> {
+    /// Whether the connection makes room only after others, and the time at which its client last sent or read something;
+    /// `None` while the server works for it.
+    fn idle_since(&self) -> Option<(bool, Instant)> {
         let state = self.lock();
-        (state.calls == state.waiting).then_some(state.last)
+        let is_new = state.last + JUST_USED > self.clock.now();
+        (state.calls == state.waiting).then_some((state.idle > 0 || is_new, state.last))
     }
 
     /// Waits until the connection has had no call for `timeout`, or until a response has waited for its client for the
@@ -145,6 +150,8 @@ pub(crate) enum Wait {
     Nothing,
     /// The client sends more of the request, or reads an event.
     Client,
+    /// None that is due: it listens to events and none happens, or it has no further request for its stream yet.
+    Idle,
     /// The client reads a response that is not a subscription.
     Reader,
 }
@@ -201,17 +208,17 @@ impl Call {
 
     /// Sets the action of the client that the call waits for.
     pub(crate) fn set_waiting(&self, wait: Wait) {
-        let before = self.waiting.swap(wait as u8, Ordering::Relaxed);
-        if before == wait as u8 {
+        if self.waiting.load(Ordering::Relaxed) == wait as u8 {
             return;
         }
         let mut state = self.activity.lock();
+        // Under the lock, so that the counts of two tasks of the call change in the order of its states.
+        let before = self.waiting.swap(wait as u8, Ordering::Relaxed);
         state.last = self.activity.clock.now();
-        match (before == Wait::Nothing as u8, wait == Wait::Nothing) {
-            (true, false) => state.waiting += 1,
-            (false, true) => state.waiting -= 1,
-            _ => {}
-        }
+        state.waiting += usize::from(wait != Wait::Nothing);
+        state.waiting -= usize::from(before != Wait::Nothing as u8);
+        state.idle += usize::from(wait == Wait::Idle);
+        state.idle -= usize::from(before == Wait::Idle as u8);
         let own = std::ptr::from_ref(self).addr();
         if before == Wait::Reader as u8 {
             state.unread.retain(|(call, _)| *call != own);
@@ -312,7 +319,8 @@ impl Connections {
         Some(())
     }
 
-    /// Closes the connection that has been idle longest. Connections that the server works for stay.
+    /// Closes the connection that has been idle longest. Those with a call that is [`Wait::Idle`] and those that have just
+    /// been used come last. Connections that the server works for stay.
     pub(crate) fn close_idle(&mut self) {
         self.close_idle_of(|_| true);
     }
@@ -330,5 +338,51 @@ impl Connections {
     }
 }
 
+/// A client that has sent or read something in this time is about to send its next request, or the first one.
+const JUST_USED: Duration = Duration::from_secs(1);
+
 /// One of so many connections is reserved: a client may not have them all.
 const RESERVED_PART: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use anabranch_testkit::Sim;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_in_use_make_room_last() {
+        let sim = Sim::new(1);
+        let (clock, second) = (sim.clock(), Duration::from_secs(1));
+        let [unfinished, unread] = [(), ()].map(|()| ByteBudget::new(0, second, Arc::clone(&clock)));
+        let traffic = Arc::new(Traffic::new(unfinished, unread, second));
+        let mut connections = Connections::default();
+        let mut open = |waits: &[Wait]| {
+            let activity = Arc::new(Activity::new(Arc::clone(&clock), Arc::clone(&traffic), Peer::Socket));
+            connections.spawn(Arc::clone(&activity), pending());
+            let calls: Vec<_> = waits.iter().map(|_| activity.begin()).collect();
+            calls.iter().zip(waits).for_each(|(call, wait)| call.set_waiting(*wait));
+            sim.block_on(clock.sleep_until(clock.now() + second));
+            (activity, calls)
+        };
+        let listener = open(&[Wait::Idle]);
+        let worked_for = open(&[Wait::Idle, Wait::Nothing]);
+        let mixed = open(&[Wait::Client, Wait::Idle]);
+        let unused = open(&[]);
+        let stalled = open(&[Wait::Client]);
+        let unread = open(&[Wait::Reader]);
+        sim.block_on(clock.sleep_until(clock.now() + second));
+        let new = open(&[]);
+        new.0.begin();
+        for gone in [unused, stalled, unread, listener, mixed, new] {
+            connections.close_idle();
+            let is_open = |(known, _): &(Arc<Activity>, _)| Arc::ptr_eq(known, &gone.0);
+            assert!(!connections.open.values().any(is_open));
+        }
+        connections.close_idle();
+        assert_eq!(connections.open.len(), 1, "the server works for it");
+        drop(worked_for);
+    }
+}

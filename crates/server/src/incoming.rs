@@ -27,13 +27,20 @@ pub(crate) enum BodyRetention {
     Piece,
     /// Until the next message begins, or the call is answered: gRPC.
     Message(Framing),
+    /// The same, for a stream of requests that its client keeps open, with pauses between the messages.
+    Requests(Framing),
     /// The same, for a call that others wait for, which must therefore be fast enough as a whole: an archive.
     Archive(Framing),
 }
 
 impl BodyRetention {
     fn is_grpc(&self) -> bool {
-        matches!(self, BodyRetention::Message(_) | BodyRetention::Archive(_))
+        !matches!(self, BodyRetention::Whole | BodyRetention::Piece)
+    }
+
+    /// Whether a stream of requests has no message under way.
+    fn is_idle(&self) -> bool {
+        matches!(self, BodyRetention::Requests(framing) if framing.is_between())
     }
 }
 
@@ -75,20 +82,24 @@ impl<B> IncomingBody<B> {
 
     /// The bytes that a piece takes in memory.
     fn cost(&mut self, piece: &[u8]) -> usize {
-        let is_archive = matches!(self.holding, BodyRetention::Archive(_));
-        match &mut self.holding {
-            BodyRetention::Whole | BodyRetention::Piece => piece.len(),
-            BodyRetention::Message(framing) | BodyRetention::Archive(framing) => {
-                let read = framing.read(piece);
-                if read.begins {
-                    self.call.release();
-                }
-                if read.begins && !is_archive {
-                    self.progress.begin();
-                }
-                piece.len() + read.unpacked
-            }
+        let read = match &mut self.holding {
+            BodyRetention::Whole | BodyRetention::Piece => return piece.len(),
+            BodyRetention::Message(framing)
+            | BodyRetention::Requests(framing)
+            | BodyRetention::Archive(framing) => framing.read(piece),
+        };
+        if read.begins {
+            self.call.release();
         }
+        match &self.holding {
+            BodyRetention::Message(_) if read.begins => self.progress.begin(),
+            // A pause is not a part of the message before it, nor of the one after it.
+            BodyRetention::Requests(framing) if read.begins || framing.is_between() => {
+                self.progress = Progress::default();
+            }
+            _ => {}
+        }
+        piece.len() + read.unpacked
     }
 
     fn fail<T>(&mut self, status: Status) -> Poll<Option<Result<T, BoxError>>> {
@@ -96,18 +107,31 @@ impl<B> IncomingBody<B> {
         Poll::Ready(Some(Err(status.into())))
     }
 
+    /// The time in which the client must send enough bytes, and the most time for all bytes so far.
+    fn timeouts(&self) -> [Duration; 2] {
+        let settings = &self.shared.settings;
+        match self.holding.is_idle() {
+            true => [settings.idle_timeout, Duration::MAX],
+            false => [settings.stall_timeout, self.waiting_most()],
+        }
+    }
+
     /// The most time that the client may take for all bytes so far. A piece that is not kept may take any time.
     fn waiting_most(&self) -> Duration {
         match self.holding {
             BodyRetention::Piece => Duration::MAX,
-            BodyRetention::Whole | BodyRetention::Message(_) | BodyRetention::Archive(_) => {
-                slowest(self.shared.settings.stall_timeout, self.progress.total_bytes)
-            }
+            _ => slowest(self.shared.settings.stall_timeout, self.progress.total_bytes),
         }
     }
 
     fn stalled(&self) -> Status {
         let settings = &self.shared.settings;
+        if self.holding.is_idle() {
+            return Status::deadline_exceeded(format!(
+                "the client sent no request for {}, so the stream was ended; open another one",
+                duration::format(settings.idle_timeout)
+            ));
+        }
         let left = settings.stall_timeout.saturating_sub(self.progress.waited);
         let is_slow = self.progress.total_waited.saturating_add(left) > self.waiting_most();
         let (bytes, within) = match is_slow {
@@ -170,9 +194,9 @@ where
         let settings = &shared.settings;
         let frame = match Pin::new(&mut this.inner).poll_frame(cx) {
             Poll::Pending => {
-                this.call.set_waiting(Wait::Client);
-                let most = this.waiting_most();
-                ready!(this.progress.poll_stalled(cx, &*shared.clock, settings.stall_timeout, most));
+                this.call.set_waiting(if this.holding.is_idle() { Wait::Idle } else { Wait::Client });
+                let [timeout, most] = this.timeouts();
+                ready!(this.progress.poll_stalled(cx, &*shared.clock, timeout, most));
                 return this.fail(this.stalled());
             }
             Poll::Ready(None) => {
@@ -304,6 +328,11 @@ impl Framing {
         Framing { prefix: [0; 5], prefix_len: 0, message_left: 0, unpacked: 0, message_most }
     }
 
+    /// Whether no message is under way.
+    fn is_between(&self) -> bool {
+        self.prefix_len == 0 && self.message_left == 0
+    }
+
     fn read(&mut self, mut piece: &[u8]) -> ReadMessages {
         let mut read = ReadMessages::default();
         while !piece.is_empty() {
@@ -383,7 +412,7 @@ mod tests {
                 begun += usize::from(read.begins);
                 unpacked += read.unpacked;
             }
-            assert_eq!((framing.message_left, framing.prefix_len, unpacked), (0, 0, 1000), "{cut}");
+            assert!(framing.is_between() && unpacked == 1000, "{cut}: {unpacked}");
             assert!((1..=3).contains(&begun) && (cut > 5 || begun == 3), "{cut}: {begun}");
         }
     }

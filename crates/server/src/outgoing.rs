@@ -132,8 +132,11 @@ impl Body for OutgoingBody {
             // Nothing is left that could wait for the client.
             (Poll::Ready(Some(_)), _) if self.is_end_stream() => Wait::Nothing,
             (Poll::Ready(Some(_)), AnswerKind::Value) => Wait::Reader,
-            (Poll::Ready(Some(_)), _) | (Poll::Pending, AnswerKind::Subscription) => Wait::Client,
-            (Poll::Ready(None) | Poll::Pending, _) => Wait::Nothing,
+            (Poll::Ready(Some(_)), _) => Wait::Client,
+            (Poll::Pending, AnswerKind::Subscription) => Wait::Idle,
+            // The body of the request knows if the response waits for more of it.
+            (Poll::Pending, _) => return frame,
+            (Poll::Ready(None), _) => Wait::Nothing,
         };
         self.call.set_waiting(wait);
         frame

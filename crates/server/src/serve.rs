@@ -49,7 +49,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 const HEADERS_MOST: usize = 100;
 const HEAD_MOST: usize = 64 << 10;
 
-/// The HTTP/2 flow control windows, in bytes: of one call, and of one connection.
+/// The HTTP/2 flow control windows, in bytes: of one call, and of one connection. A connection may have so much in memory
+/// that no call has read, beside the byte budget of unfinished requests. A smaller window of connections would let one call
+/// whose body is not read, such as an upload that waits for its slot, hold up all other calls of its connection; a smaller
+/// one of calls would slow uploads from far away.
 const WINDOWS: [u32; 2] = [512 << 10, 1 << 20];
 
 /// The listeners of a server.

@@ -26,7 +26,7 @@ use crate::health::OfHealth;
 use crate::incoming::{BodyRetention, Framing};
 use crate::load::{Slot, SlotBounds, Slots, Work, WorkSlots};
 use crate::metrics::{MetricsPart, RequestMetrics};
-use crate::observe::RequestIds;
+use crate::observe::{FaultLog, RequestIds};
 use crate::plans::{OfPlans, Plans};
 use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
@@ -80,6 +80,8 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) request_ids: RequestIds,
     pub(crate) metrics: RequestMetrics,
+    /// The limit of log lines of failed requests.
+    pub(crate) fault_log: FaultLog,
     /// The metrics of other crates.
     pub(crate) metrics_parts: Vec<MetricsPart>,
     pub(crate) engine_metrics: Mutex<Option<anabranch_engine::metrics::Metrics>>,
@@ -128,6 +130,7 @@ impl Service {
             tls: None,
             request_ids: RequestIds::default(),
             metrics: RequestMetrics::default(),
+            fault_log: FaultLog::default(),
             metrics_parts: Vec::new(),
             engine_metrics: Mutex::default(),
             config: serde_json::json!({}),
@@ -328,6 +331,9 @@ const PUT_LEAF: &str = "/deriva.Deriva/PutLeaf";
 /// The call that sends an archive.
 const IMPORT: &str = "/anabranch.recipe.v1.Recipes/Import";
 
+/// The call whose client sends requests one after the other, as they come.
+const RUN_MANY: &str = "/anabranch.plan.v1.Plans/RunMany";
+
 /// The bytes of a message besides its leaf: the number and the length of a field.
 const LEAF_ENVELOPE: usize = 16;
 
@@ -342,6 +348,7 @@ impl Shared {
         match request.uri().path() {
             PUT_LEAF => BodyRetention::Message(Framing::new(self.leaf_message_most())),
             IMPORT => BodyRetention::Archive(Framing::new(self.settings.message_most)),
+            RUN_MANY => BodyRetention::Requests(Framing::new(self.settings.message_most)),
             "/v1/blobs" => BodyRetention::Piece,
             path if is_grpc_path(path) => BodyRetention::Message(Framing::new(self.settings.message_most)),
             _ => BodyRetention::Whole,

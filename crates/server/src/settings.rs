@@ -33,14 +33,16 @@ pub struct Settings {
     pub stall_timeout: Duration,
     /// The fewest bytes of a request per `stall_timeout`. Default: 1 KiB.
     pub stall_bytes: u64,
-    /// The time after which a connection without a call is closed. Default: 5 minutes.
+    /// The time after which a connection without a call is closed, and a stream of requests for plans (`RunMany`) whose
+    /// client sends none is ended. Default: 5 minutes.
     pub idle_timeout: Duration,
     /// The most addresses in one call, and in one response. Default: 100,000.
     pub addresses_most: usize,
     /// The number of values of one batch that are fetched ahead. Default: 16.
     pub ahead: usize,
-    /// The most concurrent connections. To accept another one, the connection that has been idle longest is closed. If
-    /// none is idle, the new one waits. One client has at most seven eighths of them. Default: 1024.
+    /// The most concurrent connections. To accept another one, the connection that has been idle longest is closed, and
+    /// one that listens to events only after the others. If none is idle, the new one waits. One client has at most seven
+    /// eighths of them. Default: 1024.
     pub connections_most: usize,
     /// The most concurrent calls per connection. Default: 1024.
     pub calls_most: u32,

@@ -411,7 +411,8 @@ pub mod plans_client {
                 .insert(GrpcMethod::new("anabranch.plan.v1.Plans", "Run"));
             self.inner.unary(req, path, codec).await
         }
-        /// Answers requests in order. Each has its own response or error.
+        /// Answers requests in order. Each has its own response or error. A client may keep the call open and send requests as
+        /// they come: between two of them it may pause for the idle timeout of the server (5 minutes unless set otherwise).
         pub async fn run_many(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::RunRequest>,
@@ -532,7 +533,8 @@ pub mod plans_server {
             >
             + std::marker::Send
             + 'static;
-        /// Answers requests in order. Each has its own response or error.
+        /// Answers requests in order. Each has its own response or error. A client may keep the call open and send requests as
+        /// they come: between two of them it may pause for the idle timeout of the server (5 minutes unless set otherwise).
         async fn run_many(
             &self,
             request: tonic::Request<tonic::Streaming<super::RunRequest>>,

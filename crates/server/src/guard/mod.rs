@@ -318,7 +318,8 @@ fn check_kind<B>(request: &Request<B>, place: Place) -> Result<(), Refusal> {
     let takes = place.route().map_or(RequestBody::Json(""), |route| route.takes);
     let is_blob = takes == RequestBody::Bytes;
     let wanted = if is_blob { "application/octet-stream" } else { "application/json" };
-    if takes == RequestBody::Empty && kind.is_none() {
+    // A page of another program of this machine can send a request without a body and type, too.
+    if takes == RequestBody::Empty && kind.is_none() && !headers.contains_key(ORIGIN) {
         return Ok(());
     }
     // curl sends the type of a form with `-d`. That is accepted for a blob unless a browser sends it.

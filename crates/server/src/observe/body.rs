@@ -73,7 +73,8 @@ impl Observation {
         }
     }
 
-    fn log(&self, status: u16) {
+    /// `omitted` is the number of failures before this one that have no line.
+    fn log(&self, status: u16, omitted: Option<u64>) {
         let message = self.message.as_deref().map(mask);
         let client = self.caller.as_deref().unwrap_or("-");
         let trace = self.trace.as_ref().map_or("-", TraceContext::trace_id);
@@ -93,7 +94,11 @@ impl Observation {
         let message = message.as_deref().unwrap_or("-");
         match self.is_fault(status) {
             true => {
-                warn!(id, client, method, path, status, ms, bytes, trace, span, message, "request failed");
+                let omitted = omitted.filter(|omitted| *omitted > 0);
+                warn!(
+                    id,
+                    client, method, path, status, ms, bytes, trace, span, message, omitted, "request failed"
+                );
             }
             false => debug!(id, client, method, path, status, ms, bytes, trace, span, message, "request"),
         }
@@ -106,8 +111,13 @@ impl Drop for Observation {
         let (after, bytes) =
             self.answered.map_or((None, 0), |answered| (Some(answered.after), answered.bytes));
         self.shared.metrics.record(self.route, status, after, bytes);
-        if self.is_fault(status) || enabled!(tracing::Level::DEBUG) {
-            self.log(status);
+        if self.is_fault(status) {
+            let omitted = self.shared.fault_log.count((self.route, status), self.shared.clock.now());
+            if omitted.is_some() {
+                self.log(status, omitted);
+            }
+        } else if enabled!(tracing::Level::DEBUG) {
+            self.log(status, None);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! response has.
 
 mod body;
+mod fault_log;
 mod mask;
 mod trace;
 
@@ -21,6 +22,7 @@ use crate::guard::{GuardedAnswer, guard, is_for_tls};
 use crate::service::Shared;
 use body::Observation;
 pub(crate) use body::ObservedBody;
+pub(crate) use fault_log::FaultLog;
 pub(crate) use mask::mask;
 use trace::TRACEPARENT;
 pub use trace::{RequestId, TraceContext};

@@ -185,6 +185,22 @@ async fn bodies_have_the_type_of_their_route() {
     Client::connect(&server.url).await.unwrap().status().await.unwrap();
 }
 
+/// A request without a body has no type that gives a foreign page away.
+#[tokio::test]
+async fn a_page_of_another_port_cannot_stop_a_run() {
+    let server = Server::start().await;
+    let neighbour = "Origin: http://localhost:3000";
+    for line in ["POST /v1/runs/1/cancel", "POST /v1/plans/reload", "POST /v1/plans/feed/promote"] {
+        let (status, body) = send(&server, line, &[neighbour, "Sec-Fetch-Site: same-site"], b"").await;
+        assert_eq!(status, 415, "{line}: {body}");
+        assert_eq!(send(&server, line, &[neighbour], b"").await.0, 415, "{line}");
+        // A page can send this type only to its own server.
+        for headers in [&[neighbour, "Content-Type: application/json"][..], &[]] {
+            assert_ne!(send(&server, line, headers, b"").await.0, 415, "{line} {headers:?}");
+        }
+    }
+}
+
 /// Links to the console may be anywhere. What opens is a page of this server, which other pages cannot read.
 #[tokio::test]
 async fn a_link_of_another_site_opens_the_console_and_nothing_else() {

@@ -27,6 +27,7 @@ mod random_calls;
 mod random_requests;
 mod random_values;
 mod recipes;
+mod room;
 mod runs;
 mod seed;
 mod serving;

@@ -100,11 +100,52 @@ fn check_histograms(kinds: &BTreeMap<&str, &str>, samples: &BTreeMap<String, f64
     }
 }
 
+/// A plan with a region that is lost, and a fallback that is wanted in any case.
+const SPARED: &str = r#"{"schema_version": 1, "plan_name": "spared", "outputs": ["region", "other"], "nodes": [
+  {"node_id": "brought", "op": "core::candidates", "inputs": [], "params": {"columns": []}},
+  {"node_id": "items", "op": "core::lookup", "inputs": ["brought"],
+    "params": {"endpoint": "catalog", "key": "broken:{id}", "fields": ["price"]}},
+  {"node_id": "other", "op": "core::lookup", "inputs": ["brought"],
+    "params": {"endpoint": "catalog", "key": "product:{id}", "fields": ["price"]}},
+  {"node_id": "region", "op": "core::timeout", "inputs": ["items"], "params": {}, "fallback": {"node": "other"}}]}"#;
+
+/// Both stages of its fallback are nodes of their own.
+const INSTEAD: [&str; 2] = [
+    "anabranch_plan_node_seconds_count{plan=\"spared\",node=\"instead of region\"}",
+    "anabranch_plan_node_seconds_count{plan=\"spared\",node=\"rows instead of region\"}",
+];
+
+/// Samples of the page of a server that has done everything.
+const EXPECTED: [(&str, f64); 21] = [
+    ("anabranch_values_total", 2.0),
+    ("anabranch_memo_hits_total", 1.0),
+    ("anabranch_memo_misses_total", 1.0),
+    ("anabranch_recipes_computed_total", 1.0),
+    ("anabranch_store_lost_total", 0.0),
+    ("anabranch_store_damaged_total", 0.0),
+    ("anabranch_store_diverged_total", 0.0),
+    ("anabranch_store_failures_total", 0.0),
+    ("anabranch_store_index_damaged", 0.0),
+    ("anabranch_store_index_rebuilt_total", 0.0),
+    ("anabranch_store_over_quota", 0.0),
+    ("anabranch_plan_limit{endpoint=\"catalog\"}", 64.0),
+    ("anabranch_plan_limit_in_flight{endpoint=\"catalog\"}", 1.0),
+    ("anabranch_plan_limit_waiting{endpoint=\"catalog\"}", 0.0),
+    ("anabranch_plan_read_seconds_count{endpoint=\"catalog\"}", 1.0),
+    ("anabranch_plan_served_requests_total{plan=\"rank\",outcome=\"full\"}", 1.0),
+    ("anabranch_plan_served_requests_total{plan=\"broken\",outcome=\"failed\"}", 1.0),
+    ("anabranch_plan_latency_seconds_count{plan=\"late\"}", 1.0),
+    ("anabranch_dataset_calls_total{model=\"writer\"}", 20.0),
+    ("anabranch_model_call_seconds_count{model=\"writer\"}", 20.0),
+    ("anabranch_datasets_kept", 1.0),
+];
+
 /// A server that has run a plan, a recipe and a dataset.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_is_well_formed_and_has_all_that_was_done() {
     let folder = Shop::files(&project());
     std::fs::write(folder.path().join("plans/late.plan.json"), plan("late", "late", "")).unwrap();
+    std::fs::write(folder.path().join("plans/spared.plan.json"), SPARED).unwrap();
     let (settings, data) = (Shop::settings(&folder), TempFolder::new());
     let executor = Executor::in_memory(functions()).unwrap();
     let set_up = |service| with_datasets(service, &executor, data.path(), |_| {});
@@ -116,6 +157,8 @@ async fn the_page_is_well_formed_and_has_all_that_was_done() {
     for (name, status) in [("rank", 200), ("late", 200), ("broken", 502)] {
         assert_eq!(shop.run(name, &request).await.status, status, "{name}");
     }
+    let traced = http.post("/v1/plans/spared/run?trace=true", request.to_string()).await;
+    assert_eq!(traced.status, 200, "{:?}", traced.body);
     let leaf = http.blob("leaf").await;
     let recipe = json!({ "function": "concat/1.0.0", "inputs": [leaf, leaf] }).to_string();
     let recipe = http.post("/v1/recipes", recipe).await.json()["address"].as_str().unwrap().to_owned();
@@ -134,6 +177,7 @@ async fn the_page_is_well_formed_and_has_all_that_was_done() {
             let is_counted = |name: &str, least| found.get(name).is_some_and(|count| *count >= least);
             if is_counted("anabranch_plan_limit_in_flight{endpoint=\"catalog\"}", 1.0)
                 && is_counted("anabranch_engine_runs_started_total", 5.0)
+                && INSTEAD.iter().all(|series| is_counted(series, 1.0))
                 && is_counted("anabranch_model_call_seconds_count{model=\"writer\"}", 1.0)
             {
                 return found;
@@ -144,29 +188,7 @@ async fn the_page_is_well_formed_and_has_all_that_was_done() {
         answer = waiting => panic!("its read is never answered: {:?}", answer.body),
         found = look => found,
     };
-    for (name, value) in [
-        ("anabranch_values_total", 2.0),
-        ("anabranch_memo_hits_total", 1.0),
-        ("anabranch_memo_misses_total", 1.0),
-        ("anabranch_recipes_computed_total", 1.0),
-        ("anabranch_store_lost_total", 0.0),
-        ("anabranch_store_damaged_total", 0.0),
-        ("anabranch_store_diverged_total", 0.0),
-        ("anabranch_store_failures_total", 0.0),
-        ("anabranch_store_index_damaged", 0.0),
-        ("anabranch_store_index_rebuilt_total", 0.0),
-        ("anabranch_store_over_quota", 0.0),
-        ("anabranch_plan_limit{endpoint=\"catalog\"}", 64.0),
-        ("anabranch_plan_limit_in_flight{endpoint=\"catalog\"}", 1.0),
-        ("anabranch_plan_limit_waiting{endpoint=\"catalog\"}", 0.0),
-        ("anabranch_plan_read_seconds_count{endpoint=\"catalog\"}", 1.0),
-        ("anabranch_plan_served_requests_total{plan=\"rank\",outcome=\"full\"}", 1.0),
-        ("anabranch_plan_served_requests_total{plan=\"broken\",outcome=\"failed\"}", 1.0),
-        ("anabranch_plan_latency_seconds_count{plan=\"late\"}", 1.0),
-        ("anabranch_dataset_calls_total{model=\"writer\"}", 20.0),
-        ("anabranch_model_call_seconds_count{model=\"writer\"}", 20.0),
-        ("anabranch_datasets_kept", 1.0),
-    ] {
+    for (name, value) in EXPECTED {
         assert_eq!(found.get(name), Some(&value), "{name}");
     }
     // The tables of limits are several, and have the same numbers.

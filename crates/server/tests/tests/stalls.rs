@@ -8,34 +8,38 @@ use std::time::Duration;
 
 use anabranch_engine::clock::Clock;
 use anabranch_recipe::{Address, Draft, DraftInput, Executor, Functions, Params, UnknownFunction, Value};
+use anabranch_server::proto::plans::plans_client::PlansClient;
+use anabranch_server::proto::plans::{RunManyResponse, RunRequest};
 use anabranch_server::{ClientError, Code, Load, Service, Settings, Token};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
-use http_body_util::StreamBody;
+use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tonic::Streaming;
 
 use crate::access::{GuardedServer, bearer, tokens};
 use crate::deriva_wire::Deriva;
 use crate::guard::send;
-use crate::support::{Beside, Gate, OpenOnDrop, Server, TempFolder, TestClock, beside, soon, until};
+use crate::support::{Beside, Server, TempFolder, TestClock, beside, soon, until};
 
-const HOUR: Duration = Duration::from_secs(3600);
-const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 const NOTHING: Load = Load { connections: 0, calls: 0, unfinished_bytes: 0, uploads: 0 };
 
-async fn start(settings: Settings) -> Server {
+pub(crate) async fn start(settings: Settings) -> Server {
     Server::on_test_time(Functions::builtin(), settings).await
 }
 
 /// A request whose body has `len` bytes, of which `sent` are sent.
-async fn part_of(server: &Server, line: &str, len: usize, sent: usize) -> TcpStream {
+pub(crate) async fn part_of(server: &Server, line: &str, len: usize, sent: usize) -> TcpStream {
     let mut stream = server.connect().await;
     send_part(&mut stream, line, len, sent).await;
     stream
@@ -51,7 +55,7 @@ async fn send_part(stream: &mut TcpStream, line: &str, len: usize, sent: usize) 
 }
 
 /// The answer, which ends the connection. A client that goes on sending may lose it.
-async fn answer(stream: &mut TcpStream) -> String {
+pub(crate) async fn answer(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
@@ -151,7 +155,7 @@ async fn a_client_has_half_of_the_budget_of_unfinished_requests() {
 }
 
 /// A connection of another client.
-async fn from_elsewhere(server: &Server) -> TcpStream {
+pub(crate) async fn from_elsewhere(server: &Server) -> TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
     socket.connect(server.url.strip_prefix("http://").unwrap().parse().unwrap()).await.unwrap()
@@ -212,6 +216,62 @@ async fn an_archive_that_dribbles_is_given_up() {
     assert!(failed.to_string().contains("less than 16 KiB of the request per second"), "{failed}");
 }
 
+/// A stream of requests for plans, which the test feeds. Their answers are errors, because there are no plans.
+async fn plan_requests(server: &Server) -> (UnboundedSender<RunRequest>, Streaming<RunManyResponse>) {
+    let (sender, requests) = tokio::sync::mpsc::unbounded_channel();
+    let requests = stream::unfold(requests, async |mut requests: UnboundedReceiver<RunRequest>| {
+        Some((requests.recv().await?, requests))
+    });
+    let mut client = PlansClient::new(server.channel().await);
+    (sender, soon(client.run_many(requests)).await.unwrap().into_inner())
+}
+
+/// A service may keep one stream, and send a small request now and then.
+#[tokio::test]
+async fn a_stream_of_requests_may_pause_between_them() {
+    let server = start(Settings::default()).await;
+    let (sender, mut answers) = plan_requests(&server).await;
+    server.clock.advance(200 * SECOND);
+    for place in 0..5 {
+        sender.send(RunRequest::default()).unwrap();
+        let answer = soon(answers.message()).await.unwrap().unwrap();
+        assert_eq!(answer.place, place);
+        server.clock.advance(200 * SECOND);
+    }
+    assert_eq!(server.service.load().calls, 1);
+}
+
+#[tokio::test]
+async fn an_idle_stream_of_requests_is_ended() {
+    let server = start(Settings::default()).await;
+    let (sender, mut answers) = plan_requests(&server).await;
+    sender.send(RunRequest::default()).unwrap();
+    soon(answers.message()).await.unwrap().unwrap();
+    let began = server.clock.now();
+    let end = server.clock.steps(SECOND, answers.message()).await.unwrap_err();
+    assert_eq!(end.code(), Code::DeadlineExceeded, "{end}");
+    assert!(end.message().contains("sent no request for 5m 00s"), "{end}");
+    assert!(server.clock.now() >= began + 300 * SECOND);
+    until(|| server.service.load().calls == 0).await;
+}
+
+/// The beginning of a request is not a pause.
+#[tokio::test]
+async fn a_request_of_a_stream_that_stalls_is_given_up() {
+    let server = start(Settings::default()).await;
+    let client = HttpClient::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let begun = stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"\0\0\0\0\x50\x0a")))]);
+    let request = hyper::Request::post(format!("{}/anabranch.plan.v1.Plans/RunMany", server.url))
+        .header("content-type", "application/grpc")
+        .body(StreamBody::new(begun.chain(stream::pending())))
+        .unwrap();
+    let answer = soon(client.request(request)).await.unwrap();
+    until(|| server.service.load().unfinished_bytes == 6).await;
+    let end = server.clock.steps(SECOND, answer.into_body().collect()).await.unwrap();
+    let message = end.trailers().unwrap()["grpc-message"].to_str().unwrap();
+    assert!(message.contains("less%20than%201%20KiB%20of%20the%20request%20within%2020%20s"), "{message}");
+}
+
 /// A value of several megabytes, and the start of a request for it. The client's system keeps little of it unread.
 async fn unread_value(server: &Server) -> TcpStream {
     let address = server.executor.put(crate::support::noise(16 << 20, 3)).await.unwrap().address;
@@ -248,43 +308,6 @@ async fn a_response_that_is_read_slowly_is_sent() {
     soon(stream.read_exact(&mut piece[..2 << 20])).await.unwrap();
 }
 
-/// Others get in, whatever one client does.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_does_not_take_all_connections() {
-    let gate = Gate::default();
-    let _open = OpenOnDrop(gate.clone());
-    let settings = Settings { connections_most: 8, ..Settings::default() };
-    let server = Server::on_test_time(gate.functions(), settings).await;
-    let deriva = Deriva(server.channel().await);
-    let leaf = deriva.leaf(vec![1; 4096]).await;
-    let slow = deriva.recipe("gate", &[&leaf]).await;
-    drop(deriva);
-    until(|| server.service.load().connections == 0).await;
-    let slow: String = slow.iter().map(|byte| format!("{byte:02x}")).collect();
-    let request = format!("GET /v1/recipes/{slow}/value HTTP/1.1\r\nhost: localhost\r\n\r\n");
-    let mut busy = Vec::new();
-    for calls in 1..=7 {
-        let mut stream = server.connect().await;
-        stream.write_all(request.as_bytes()).await.unwrap();
-        until(|| server.service.load().calls == calls).await;
-        busy.push(stream);
-    }
-    let mut refused = server.connect().await;
-    assert_eq!(soon(answer(&mut refused)).await, "");
-    let mut other = from_elsewhere(&server).await;
-    let health = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    other.write_all(health).await.unwrap();
-    assert!(soon(answer(&mut other)).await.starts_with("HTTP/1.1 200"));
-    // A connection that is idle makes room for another one of its client.
-    gate.open();
-    let mut head = [0; 12];
-    soon(busy[0].read_exact(&mut head)).await.unwrap();
-    until(|| server.service.load().calls == 0).await;
-    let mut again = server.connect().await;
-    again.write_all(health).await.unwrap();
-    assert!(soon(answer(&mut again)).await.starts_with("HTTP/1.1 200"));
-}
-
 fn leaf(len: usize) -> crate::deriva_wire::Data {
     crate::deriva_wire::Data { data: vec![1; len] }
 }
@@ -304,78 +327,6 @@ async fn large_blobs_wait_for_a_place() {
     drop(first);
     assert!(soon(answer(&mut second)).await.starts_with("HTTP/1.1 201"));
     until(|| server.service.load() == NOTHING).await;
-}
-
-/// HTTP/2 that says hello and no more.
-async fn idle(server: &Server) -> TcpStream {
-    let mut stream = server.connect().await;
-    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
-    stream
-}
-
-#[tokio::test]
-async fn idle_connections_are_closed() {
-    let server = start(Settings::default()).await;
-    let mut idle = idle(&server).await;
-    // Its settings are answered, so it has been heard.
-    let mut heard = [0; 9];
-    soon(idle.read_exact(&mut heard)).await.unwrap();
-    let client = server.client().await;
-    client.put("before").await.unwrap();
-    let mut rest = Vec::new();
-    let _ = server.clock.steps(SECOND, idle.read_to_end(&mut rest)).await;
-    until(|| server.service.load().connections == 0).await;
-    client.put("a client of gRPC connects again by itself").await.unwrap();
-}
-
-#[tokio::test]
-async fn the_longest_idle_connection_makes_room() {
-    let settings = Settings { connections_most: 3, ..Settings::default() };
-    let server = start(settings).await;
-    let silent = server.connect().await;
-    until(|| server.service.load().connections == 1).await;
-    server.clock.advance(Duration::from_millis(1));
-    let idle = idle(&server).await;
-    until(|| server.service.load().connections == 2).await;
-    server.clock.advance(Duration::from_millis(1));
-    let stalled = part_of(&server, "POST /v1/blobs", 1000, 10).await;
-    until(|| server.service.load().calls == 1).await;
-    // They are far from any timeout, but in the way of others.
-    let mut others = Vec::new();
-    for mut gone in [silent, idle, stalled] {
-        server.clock.advance(Duration::from_millis(1));
-        let mut other = server.connect().await;
-        let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
-        other.write_all(request).await.unwrap();
-        let mut head = [0; 12];
-        soon(other.read_exact(&mut head)).await.unwrap();
-        assert_eq!(&head, b"HTTP/1.1 200");
-        others.push(other);
-        soon(answer(&mut gone)).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_connection_that_is_worked_for_stays() {
-    let gate = Gate::default();
-    let _open = OpenOnDrop(gate.clone());
-    let settings = Settings { connections_most: 1, ..Settings::default() };
-    let server = Server::on_test_time(gate.functions(), settings).await;
-    let deriva = Deriva(server.channel().await);
-    let leaf = deriva.leaf(vec![1; 4096]).await;
-    let slow = deriva.recipe("gate", &[&leaf]).await;
-    let get = beside(async move { (deriva.get(&slow).await, deriva) });
-    until(|| server.executor.status().computing == 1).await;
-    let mut other = part_of(&server, "POST /v1/blobs", 10, 10).await;
-    let waits = beside(async move { answer(&mut other).await });
-    server.clock.advance(HOUR);
-    gate.open();
-    let (got, deriva) = soon(get.done()).await;
-    assert_eq!(got.unwrap(), vec![1; 4096]);
-    // It is idle now, and the other one waits.
-    let said = server.clock.steps(Duration::from_millis(10), waits.done()).await;
-    assert!(said.starts_with("HTTP/1.1 201"), "{said}");
-    drop(deriva);
 }
 
 /// The envelope of the message does not count.

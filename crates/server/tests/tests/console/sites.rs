@@ -8,7 +8,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use super::{WIDE, shows, with_browser};
-use crate::support::Server;
+use crate::guard::send;
+use crate::support::{Server, soon};
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
@@ -66,6 +67,14 @@ fn a_page_of_another_site_can_neither_read_nor_write() {
         // A link to the console works, as it does for any other tool.
         browser.click("a");
         browser.wait(&shows("Overview"));
+        // A page of another program of this machine is not of another site, but cannot stop a run.
+        browser.visit(&format!("http://127.0.0.1:{port}/"), WIDE);
+        let cancel = "/v1/runs/1/cancel', { method: 'POST', mode: 'no-cors' }).catch(() => 'sent')";
+        assert_eq!(browser.evaluate(&format!("fetch('{}{cancel}", server.url)), "sent".into());
+        let refused = "route=\"/v1/runs/{id}/cancel\",status=\"415\"} 1";
+        runtime.block_on(soon(async {
+            while !send(&server, "GET /metrics", &[], b"").await.1.contains(refused) {}
+        }));
         // A name that somebody pointed at this machine is not the server's.
         let address = server.url.replace("127.0.0.1", FOREIGN_HOST);
         browser.visit(&address, WIDE);
