@@ -21,7 +21,7 @@ use anabranch_content::{
 };
 use anabranch_recipe::{
     AddedRecipe, Draft, Error, Invalidate, InvalidationReport, Listener, Notice, Signature, Status,
-    UnknownFunction,
+    UnknownFunction, is_short_address,
 };
 use anabranch_server::{Client, ClientError, Code, NoticeStream, ResolvedTarget, Target};
 use anabranch_text::{closest, quote};
@@ -35,6 +35,7 @@ use super::place::{Connection, Place};
 use super::pour;
 use super::progress::{Meter, MeteredIo};
 use crate::failure::Failure;
+use crate::out;
 
 /// The executor or server that does the work.
 pub(super) struct Backend {
@@ -348,11 +349,13 @@ impl Backend {
 
     /// Points a name to an address, or drops it.
     pub(super) async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<bool, Failure> {
-        self.call(async |connection| match connection {
+        let set = self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().name(name, address).await?),
             Connection::Client(client) => Ok(client.set_ref(name, address).await?),
-        })
-        .await
+        });
+        let is_new = set.await?;
+        warn_of_short(name, address);
+        Ok(is_new)
     }
 
     /// Points a name to an address, if it points to `expected` now. After a lost reply the change may have been made, so
@@ -364,7 +367,7 @@ impl Backend {
         expected: Option<Address>,
     ) -> Result<bool, Failure> {
         let attempts = AtomicU32::new(0);
-        self.call(async |connection| {
+        let set = self.call(async |connection| {
             let is_retry = attempts.fetch_add(1, Ordering::Relaxed) > 0;
             match connection {
                 Connection::Owner(Owner { executor, .. }) => {
@@ -384,8 +387,10 @@ impl Backend {
                     set => Ok(set?),
                 },
             }
-        })
-        .await
+        });
+        let is_new = set.await?;
+        warn_of_short(name, address);
+        Ok(is_new)
     }
 
     /// The imports that still protect their content from collection, oldest first.
@@ -513,6 +518,16 @@ impl Backend {
             Connection::Owner(owner) => owner.close(handover).await,
             _ => Ok(()),
         }
+    }
+}
+
+/// Warns of a new name that takes precedence over the beginning of an address.
+fn warn_of_short(name: &str, address: Option<Address>) {
+    if address.is_some() && is_short_address(name) {
+        out::note(&format!(
+            "warning: `{name}` looks like the beginning of an address. From now on `{name}` means this name, not that \
+             address."
+        ));
     }
 }
 

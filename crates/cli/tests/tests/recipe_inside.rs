@@ -93,6 +93,8 @@ fn the_beginning_of_an_address_is_enough() {
             "get 43133",
             "it is not an address: 64 hex digits, or its first 6 or more; `anabranch recipe ls` lists",
         ),
+        ("put story.txt --ref abcdef", "`abcdef` looks like the beginning of an address"),
+        ("add identity/1.0.0 -i page --ref fedcba", "`fedcba` looks like the beginning of an address"),
         ("get 431330", "no address here begins with it; `anabranch recipe ls` lists"),
         ("get shorr", "did you mean `short`?"),
     ] {
