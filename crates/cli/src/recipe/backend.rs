@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anabranch_content::{
     Address, Class, Collect, CollectReport, DroppedImport, Error as StoreError, ExportReport, Health, Import,
-    ImportRecord, ImportReport, NameChange, Put, RemovalReason, Scrub, ScrubReport,
+    ImportRecord, ImportReport, NameChange, Put, Scrub, ScrubReport,
 };
 use anabranch_recipe::{
     AddedRecipe, Draft, Error, Invalidate, InvalidationReport, Listener, Notice, Signature, Status,
@@ -75,16 +75,6 @@ async fn put_opened(owner: &Owner, file: File, meter: &Mutex<Meter>) -> Result<P
 pub(super) enum EventSource {
     Local(Listener),
     Remote(Box<NoticeStream>),
-}
-
-/// The removal of a recipe's value, as far as the store knows it.
-pub(super) enum RemovedMemo {
-    /// It was removed for this reason.
-    For(RemovalReason),
-    /// It was not removed.
-    None,
-    /// A server does not say.
-    Unknown,
 }
 
 impl EventSource {
@@ -220,15 +210,7 @@ impl Backend {
                 Err(Error::NoSuchName { .. }) => Ok(None),
                 found => Ok(Some(found?)),
             },
-            Connection::Client(client) => match client.find(text).await {
-                // A path without an entry inside of a folder has another message.
-                Err(ClientError::Call { code: Code::NotFound, message })
-                    if message.starts_with("nothing is named") =>
-                {
-                    Ok(None)
-                }
-                found => Ok(Some(found?)),
-            },
+            Connection::Client(client) => Ok(client.look_up(text).await?),
         })
         .await
     }
@@ -261,27 +243,11 @@ impl Backend {
         Ok(found)
     }
 
-    /// The recipe at an address, and its memo.
+    /// What is stored at an address. This is not counted as a get.
     pub(super) async fn resolve(&self, address: Address) -> Result<ResolvedTarget, Failure> {
         self.call(async |connection| match connection {
-            Connection::Owner(Owner { executor, .. }) => {
-                let recipe = executor.resolve(&address).await?;
-                let memo = executor.store().status(&address).await?.memo;
-                Ok(ResolvedTarget { address, recipe, memo })
-            }
+            Connection::Owner(Owner { executor, .. }) => Ok(ResolvedTarget::find(executor, address).await?),
             Connection::Client(client) => Ok(client.resolve(address).await?),
-        })
-        .await
-    }
-
-    /// The removal of a recipe's value that has not been computed since.
-    pub(super) async fn removed(&self, address: Address) -> Result<RemovedMemo, Failure> {
-        self.call(async |connection| match connection {
-            Connection::Owner(Owner { executor, .. }) => {
-                let gone = executor.store().status(&address).await?.gone;
-                Ok(gone.map_or(RemovedMemo::None, |gone| RemovedMemo::For(gone.why)))
-            }
-            Connection::Client(_) => Ok(RemovedMemo::Unknown),
         })
         .await
     }
