@@ -77,7 +77,7 @@ impl Get {
                     return self.write_folder(backend, (address, folder), path, began).await;
                 }
                 // The output is opened before anything is computed, so that a failure is reported early.
-                let sink = Sink::to(self.output.as_deref())?;
+                let sink = Sink::to(self.output.as_deref(), &self.at.folder()?)?;
                 let get = backend.get(address, self.range.clone(), self.timeout);
                 let mut got = match ComputeProgress::new() {
                     None => get.await?,
@@ -127,7 +127,7 @@ impl Get {
             return Err(Failure::Wrong("--range is for files; a folder is written as a whole".to_owned()));
         }
         let existing = if self.force { ExistingFolder::Replace } else { ExistingFolder::Refuse };
-        let output = Output::to(path, existing)?;
+        let output = Output::to(path, existing, &self.at.folder()?)?;
         let written = folder::write(backend, folder, output, self.timeout).await?;
         let took = SystemClock.now() - began;
         if self.json {

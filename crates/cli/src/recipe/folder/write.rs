@@ -15,6 +15,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::super::backend::Backend;
 use super::super::interrupt::CleaningGuard;
+use super::super::place::check_output;
 use super::super::progress::Meter;
 use super::plan::{Plan, PlannedFile};
 use crate::failure::Failure;
@@ -59,8 +60,13 @@ pub(in super::super) struct WrittenFolder {
 const AT_ONCE: usize = 8;
 
 impl Output {
-    /// Creates a folder beside the final place, if the folder may be written there.
-    pub(in super::super) fn to(path: &Path, existing: ExistingFolder) -> Result<Output, Failure> {
+    /// Creates a folder beside the final place, if the folder may be written there. It never replaces the store.
+    pub(in super::super) fn to(
+        path: &Path,
+        existing: ExistingFolder,
+        store: &Path,
+    ) -> Result<Output, Failure> {
+        check_output(path, store)?;
         let path = std::path::absolute(path).map_err(|error| unwritten(path, &error))?;
         let Some(name) = path.file_name() else {
             return Err(Failure::of(format!("{}: name a folder to write", path.display())));
