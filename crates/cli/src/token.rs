@@ -101,7 +101,7 @@ impl Verb {
 
 /// The token file in the folder of a store, which must exist.
 fn file(data: &DataFolder) -> Result<PathBuf, Failure> {
-    let folder = data.find();
+    let folder = data.find()?;
     match folder.is_dir() {
         true => Ok(file_in(&folder)),
         false => Err(Failure::of(format!(

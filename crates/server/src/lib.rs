@@ -47,7 +47,7 @@ mod listeners_tests;
 pub use access::{Access, Error as TokenError, NotAScope, Scope, Token, TokenFiles, TokenRecord};
 pub use client::{
     ApiRequest, Client, Error as ClientError, Many, NoticeStream, Piece, ReceivedArchive, ReceivedValue,
-    ResolvedTarget, ServerAddress, ServerEvent, ServerEvents,
+    ServerAddress, ServerEvent, ServerEvents,
 };
 pub use datasets::{DatasetSettings, Datasets};
 pub use guard::{AllowedHost, NotAHost};
@@ -59,4 +59,4 @@ pub use service::{Load, Service};
 pub use settings::Settings;
 pub use tls::{Error as TlsError, Tls};
 pub use tonic::Code;
-pub use wire::Target;
+pub use wire::{ResolvedTarget, Target};

@@ -71,7 +71,7 @@ impl Add {
             let known = if self.at.is_remote() { UnknownFunction::Accept } else { unknown };
             let file = RecipeFile::read(file, &Functions::builtin(), known, outside)?;
             return self.at.run(MissingStore::Make, async |backend| {
-                let put = graph::put(backend, file, unknown, &self.at.folder()).await?;
+                let put = graph::put(backend, file, unknown, &self.at.folder()?).await?;
                 if self.json {
                     return show::json(&graph::as_json(&put));
                 }
@@ -93,7 +93,7 @@ impl Add {
         self.at.run(MissingStore::Make, async |backend| {
             let mut inputs = Vec::with_capacity(self.inputs.len());
             for input in &self.inputs {
-                inputs.push(DraftInput::Address(find_or_put(backend, input, &self.at.folder()).await?));
+                inputs.push(DraftInput::Address(find_or_put(backend, input, &self.at.folder()?).await?));
             }
             let draft = Draft { function, inputs, params };
             let added = backend.add_all(&[draft], unknown).await?;

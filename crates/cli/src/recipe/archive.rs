@@ -69,10 +69,10 @@ impl Export {
                     roots
                 }
             };
-            let mut sink = Sink::to(Some(&self.file))?;
+            let mut sink = Sink::to(Some(&self.file), &self.at.folder()?)?;
             let exported = match sink.is_file() || !backend.is_shared() {
                 true => backend.export(&addresses, &|| sink.rewritten()).await?,
-                false => export_spooled(backend, &addresses, &mut sink, &self.at.folder()).await?,
+                false => export_spooled(backend, &addresses, &mut sink, &self.at.folder()?).await?,
             };
             sink.finish()?;
             let missing = show::addresses(&exported.missing);
@@ -121,7 +121,7 @@ async fn export_spooled(
 
 impl Import {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let open = || Input::open(&self.file, &self.at.folder());
+        let open = || Input::open(&self.file, &self.at.folder()?);
         let stopped = "stopped; what was imported so far is kept";
         self.at.run_with(stopped, MissingStore::Make, open, async |backend, archive| {
             let file_name = || self.file.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -88,7 +88,7 @@ impl At {
     }
 
     /// The folder of the store. It is meaningless if a server is named.
-    pub(super) fn folder(&self) -> PathBuf {
+    pub(super) fn folder(&self) -> Result<PathBuf, Failure> {
         self.remote.folder()
     }
 
@@ -96,7 +96,7 @@ impl At {
         if let Some(server) = self.remote.named()? {
             return Backend::open(Place::Server { server }).await;
         }
-        let folder = self.folder();
+        let folder = self.folder()?;
         if missing == MissingStore::Refuse && !Store::is_in(&folder) {
             return Err(Failure::of(format!(
                 "there is no store in {}; `anabranch recipe put FILE` makes one, --data DIR names another",

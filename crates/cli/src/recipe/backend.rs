@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use anabranch_content::{
     Address, Class, Collect, CollectReport, DroppedImport, Error as StoreError, ExportReport, Health, Import,
-    ImportRecord, ImportReport, NameChange, Put, RemovalReason, Scrub, ScrubReport,
+    ImportRecord, ImportReport, NameChange, Put, Scrub, ScrubReport,
 };
 use anabranch_recipe::{
     AddedRecipe, Draft, Error, Invalidate, InvalidationReport, Listener, Notice, Signature, Status,
-    UnknownFunction,
+    UnknownFunction, is_short_address,
 };
 use anabranch_server::{Client, ClientError, Code, NoticeStream, ResolvedTarget, Target};
 use anabranch_text::{closest, quote};
@@ -35,6 +35,7 @@ use super::place::{Connection, Place};
 use super::pour;
 use super::progress::{Meter, MeteredIo};
 use crate::failure::Failure;
+use crate::out;
 
 /// The executor or server that does the work.
 pub(super) struct Backend {
@@ -74,16 +75,6 @@ async fn put_opened(owner: &Owner, file: File, meter: &Mutex<Meter>) -> Result<P
 pub(super) enum EventSource {
     Local(Listener),
     Remote(Box<NoticeStream>),
-}
-
-/// The removal of a recipe's value, as far as the store knows it.
-pub(super) enum RemovedMemo {
-    /// It was removed for this reason.
-    For(RemovalReason),
-    /// It was not removed.
-    None,
-    /// A server does not say.
-    Unknown,
 }
 
 impl EventSource {
@@ -219,15 +210,7 @@ impl Backend {
                 Err(Error::NoSuchName { .. }) => Ok(None),
                 found => Ok(Some(found?)),
             },
-            Connection::Client(client) => match client.find(text).await {
-                // A path without an entry inside of a folder has another message.
-                Err(ClientError::Call { code: Code::NotFound, message })
-                    if message.starts_with("nothing is named") =>
-                {
-                    Ok(None)
-                }
-                found => Ok(Some(found?)),
-            },
+            Connection::Client(client) => Ok(client.look_up(text).await?),
         })
         .await
     }
@@ -260,27 +243,11 @@ impl Backend {
         Ok(found)
     }
 
-    /// The recipe at an address, and its memo.
+    /// What is stored at an address. This is not counted as a get.
     pub(super) async fn resolve(&self, address: Address) -> Result<ResolvedTarget, Failure> {
         self.call(async |connection| match connection {
-            Connection::Owner(Owner { executor, .. }) => {
-                let recipe = executor.resolve(&address).await?;
-                let memo = executor.store().status(&address).await?.memo;
-                Ok(ResolvedTarget { address, recipe, memo })
-            }
+            Connection::Owner(Owner { executor, .. }) => Ok(ResolvedTarget::find(executor, address).await?),
             Connection::Client(client) => Ok(client.resolve(address).await?),
-        })
-        .await
-    }
-
-    /// The removal of a recipe's value that has not been computed since.
-    pub(super) async fn removed(&self, address: Address) -> Result<RemovedMemo, Failure> {
-        self.call(async |connection| match connection {
-            Connection::Owner(Owner { executor, .. }) => {
-                let gone = executor.store().status(&address).await?.gone;
-                Ok(gone.map_or(RemovedMemo::None, |gone| RemovedMemo::For(gone.why)))
-            }
-            Connection::Client(_) => Ok(RemovedMemo::Unknown),
         })
         .await
     }
@@ -348,11 +315,13 @@ impl Backend {
 
     /// Points a name to an address, or drops it.
     pub(super) async fn set_ref(&self, name: &str, address: Option<Address>) -> Result<bool, Failure> {
-        self.call(async |connection| match connection {
+        let set = self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => Ok(executor.store().name(name, address).await?),
             Connection::Client(client) => Ok(client.set_ref(name, address).await?),
-        })
-        .await
+        });
+        let is_new = set.await?;
+        warn_of_short(name, address);
+        Ok(is_new)
     }
 
     /// Points a name to an address, if it points to `expected` now. After a lost reply the change may have been made, so
@@ -364,7 +333,7 @@ impl Backend {
         expected: Option<Address>,
     ) -> Result<bool, Failure> {
         let attempts = AtomicU32::new(0);
-        self.call(async |connection| {
+        let set = self.call(async |connection| {
             let is_retry = attempts.fetch_add(1, Ordering::Relaxed) > 0;
             match connection {
                 Connection::Owner(Owner { executor, .. }) => {
@@ -384,8 +353,10 @@ impl Backend {
                     set => Ok(set?),
                 },
             }
-        })
-        .await
+        });
+        let is_new = set.await?;
+        warn_of_short(name, address);
+        Ok(is_new)
     }
 
     /// The imports that still protect their content from collection, oldest first.
@@ -513,6 +484,16 @@ impl Backend {
             Connection::Owner(owner) => owner.close(handover).await,
             _ => Ok(()),
         }
+    }
+}
+
+/// Warns of a new name that takes precedence over the beginning of an address.
+fn warn_of_short(name: &str, address: Option<Address>) {
+    if address.is_some() && is_short_address(name) {
+        out::note(&format!(
+            "warning: `{name}` looks like the beginning of an address. From now on `{name}` means this name, not that \
+             address."
+        ));
     }
 }
 

@@ -9,7 +9,6 @@ use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::Folder;
 use anabranch_text::{count, duration, size};
 use clap::Args;
-use futures_util::future::{Either, select};
 use serde_json::json;
 
 use super::at::{At, MissingStore};
@@ -17,14 +16,14 @@ use super::backend::Backend;
 use super::folder::{self, ExistingFolder, Output};
 use super::incoming::IncomingValue;
 use super::pour::Sink;
-use super::progress::{ComputeProgress, Meter, TICK};
+use super::progress::{ComputeProgress, Meter, watched};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
 stdout: the bytes of the value, unchanged; the value of a folder is its listing in JSON. With --output, \
-the value goes to a file, and a folder to a folder, which appears once it is complete. stderr says \
+the value goes to a file, and a folder to a folder, which appears once it is complete, and stderr says \
 whether the value was computed.
 
   anabranch recipe get page
@@ -77,12 +76,9 @@ impl Get {
                     return self.write_folder(backend, (address, folder), path, began).await;
                 }
                 // The output is opened before anything is computed, so that a failure is reported early.
-                let sink = Sink::to(self.output.as_deref())?;
+                let sink = Sink::to(self.output.as_deref(), &self.at.folder()?)?;
                 let get = backend.get(address, self.range.clone(), self.timeout);
-                let mut got = match ComputeProgress::new() {
-                    None => get.await?,
-                    Some(progress) => watched(backend, get, progress).await?,
-                };
+                let mut got = watched(backend, get, ComputeProgress::new().as_ref()).await?;
                 let written = write(&mut got, sink, &self.range).await?;
                 let took = SystemClock.now() - began;
                 if self.json {
@@ -127,7 +123,7 @@ impl Get {
             return Err(Failure::Wrong("--range is for files; a folder is written as a whole".to_owned()));
         }
         let existing = if self.force { ExistingFolder::Replace } else { ExistingFolder::Refuse };
-        let output = Output::to(path, existing)?;
+        let output = Output::to(path, existing, &self.at.folder()?)?;
         let written = folder::write(backend, folder, output, self.timeout).await?;
         let took = SystemClock.now() - began;
         if self.json {
@@ -149,31 +145,6 @@ async fn folder_at(backend: &Backend, address: Address) -> Result<Option<Folder>
     match backend.resolve(address).await?.recipe {
         None => Ok(None),
         Some(recipe) => Folder::of(&recipe).map_err(|malformed| Failure::of(malformed.to_string())),
-    }
-}
-
-/// Waits for a value, and shows the progress of its computation.
-async fn watched<'a>(
-    backend: &Backend,
-    get: impl Future<Output = Result<IncomingValue<'a>, Failure>>,
-    mut progress: ComputeProgress,
-) -> Result<IncomingValue<'a>, Failure> {
-    let Ok(mut ear) = backend.listen().await else { return get.await };
-    let mut get = Box::pin(get);
-    loop {
-        let tick = SystemClock.sleep_until(SystemClock.now() + TICK);
-        match select(get, select(Box::pin(ear.next()), tick)).await {
-            Either::Left((got, _)) => return got,
-            Either::Right((Either::Left((Some(heard), _)), unfinished)) => {
-                progress.heard(&heard);
-                get = unfinished;
-            }
-            Either::Right((Either::Left((None, _)), unfinished)) => return unfinished.await,
-            Either::Right((Either::Right(_), unfinished)) => {
-                progress.draw();
-                get = unfinished;
-            }
-        }
     }
 }
 

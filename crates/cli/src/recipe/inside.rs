@@ -58,12 +58,27 @@ impl Backend {
     }
 
     /// Removes a blob or a recipe that nothing protects.
-    pub(super) async fn remove(&self, address: Address, dry_run: DryRun) -> Result<RemovedItems, Failure> {
+    pub(super) async fn remove(&self, address: Address) -> Result<RemovedItems, Failure> {
         self.call(async |connection| match connection {
             Connection::Owner(Owner { executor, .. }) => {
-                Ok(executor.store().remove(&address, dry_run).await?)
+                Ok(executor.store().remove(&address, DryRun::No).await?)
             }
-            Connection::Client(client) => Ok(client.remove(&address, dry_run).await?),
+            Connection::Client(client) => Ok(client.remove(&address, DryRun::No).await?),
+        })
+        .await
+    }
+
+    /// The items that this would remove once the other addresses are removed.
+    pub(super) async fn would_remove(
+        &self,
+        address: Address,
+        after: &[Address],
+    ) -> Result<RemovedItems, Failure> {
+        self.call(async |connection| match connection {
+            Connection::Owner(Owner { executor, .. }) => {
+                Ok(executor.store().would_remove(&address, after).await?)
+            }
+            Connection::Client(client) => Ok(client.would_remove(&address, after).await?),
         })
         .await
     }

@@ -252,7 +252,7 @@ impl Row {
                 let (size, value) = match value {
                     Value::Stored(memo) => (Some(memo.size), "stored"),
                     Value::Evicted => (None, "evicted"),
-                    Value::Unknown => (None, "not computed"),
+                    Value::Unknown(_) => (None, "not computed"),
                 };
                 (recipe.function.to_string(), size, value)
             }

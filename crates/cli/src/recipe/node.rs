@@ -1,8 +1,7 @@
 //! A node of a recipe graph, from the store: for `ls`, `tree` and `explain`, which compute nothing.
 
-use anabranch_content::{Address, Memo};
-use anabranch_recipe::{Error, Recipe, ValueAsJson};
-use anabranch_server::{ClientError, Code};
+use anabranch_content::{Address, Memo, RemovalRecord};
+use anabranch_recipe::{Recipe, ValueAsJson};
 use anabranch_text::{duration, size};
 use serde_json::{Value as Json, json};
 
@@ -22,8 +21,8 @@ pub(super) enum Value {
     Stored(Memo),
     /// It was computed, and its bytes have been removed since.
     Evicted,
-    /// It was never computed, or it was invalidated.
-    Unknown,
+    /// It was never computed, or its memo was removed.
+    Unknown(Option<RemovalRecord>),
 }
 
 impl Node {
@@ -31,15 +30,12 @@ impl Node {
     pub(super) async fn find(backend: &Backend, address: Address) -> Result<Node, Failure> {
         let found = backend.resolve(address).await?;
         let Some(recipe) = found.recipe else {
-            let size = size_of(backend, address).await?;
-            return Ok(size.map_or(Node::Missing, |size| Node::Blob { size }));
+            return Ok(found.size.map_or(Node::Missing, |size| Node::Blob { size }));
         };
-        let value = match found.memo {
-            None => Value::Unknown,
-            Some(memo) => match size_of(backend, memo.output).await? {
-                Some(_) => Value::Stored(memo),
-                None => Value::Evicted,
-            },
+        let value = match (found.memo, found.size) {
+            (Some(memo), Some(_)) => Value::Stored(memo),
+            (Some(_), None) => Value::Evicted,
+            (None, _) => Value::Unknown(found.removal),
         };
         Ok(Node::Recipe { recipe, value })
     }
@@ -54,7 +50,7 @@ impl Node {
 
     /// Whether it is a recipe without a stored value.
     pub(super) fn must_be_computed(&self) -> bool {
-        matches!(self, Node::Recipe { value: Value::Evicted | Value::Unknown, .. })
+        matches!(self, Node::Recipe { value: Value::Evicted | Value::Unknown(_), .. })
     }
 
     /// Its parameters, one line each.
@@ -75,7 +71,7 @@ impl Node {
                         format!("stored, computed in {}", duration::format(memo.cost.cpu)),
                     ),
                     Value::Evicted => (String::new(), "evicted".to_owned()),
-                    Value::Unknown => (String::new(), "not computed".to_owned()),
+                    Value::Unknown(_) => (String::new(), "not computed".to_owned()),
                 };
                 [recipe.function.to_string(), size, value]
             }
@@ -94,24 +90,9 @@ impl Node {
                         "cpu_micros": u64::try_from(memo.cost.cpu.as_micros()).unwrap_or(u64::MAX),
                     }),
                     Value::Evicted => json!({"kind": "recipe", "function": function, "value": "evicted"}),
-                    Value::Unknown => json!({"kind": "recipe", "function": function, "value": null}),
+                    Value::Unknown(_) => json!({"kind": "recipe", "function": function, "value": null}),
                 }
             }
         }
     }
-}
-
-/// The size of a blob, if it exists.
-async fn size_of(backend: &Backend, blob: Address) -> Result<Option<u64>, Failure> {
-    match backend.get(blob, 0..0, None).await {
-        Ok(got) => Ok(Some(got.size)),
-        Err(failure) if is_not_found(&failure) => Ok(None),
-        Err(failure) => Err(failure),
-    }
-}
-
-fn is_not_found(failure: &Failure) -> bool {
-    let Failure::Failed(error) = failure else { return false };
-    let is_local = matches!(error.downcast_ref(), Some(Error::NotFound { .. }));
-    is_local || matches!(error.downcast_ref(), Some(ClientError::Call { code: Code::NotFound, .. }))
 }

@@ -9,9 +9,8 @@ use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{Error, Executor, Functions};
 use anabranch_server::{Client, ClientError, Code, ServerAddress};
 
-use super::credentials;
 use super::owner::Owner;
-use super::socket;
+use super::{credentials, data_folder, socket};
 use crate::failure::Failure;
 use crate::out;
 
@@ -113,6 +112,33 @@ pub(super) async fn connect(server: &ServerAddress) -> Result<Client, Failure> {
     match url.starts_with("http://") || url.starts_with("https://") {
         true => Ok(Client::connect_to(server).await?),
         false => Err(Failure::Wrong(format!("--server {url}: an address looks like http://127.0.0.1:7421"))),
+    }
+}
+
+/// Refuses to write a file or a folder over the store, or into it. A folder also spares the usual store inside of it.
+pub(super) fn check_output(path: &Path, store: &Path) -> Result<(), Failure> {
+    let Ok(output) = canonical(path) else { return Ok(()) };
+    for store in [store, &output.join(data_folder::NAME)] {
+        let Ok(store) = store.canonicalize() else { continue };
+        let problem = match Store::is_in(&store) {
+            true if output.starts_with(&store) => "is in",
+            true if store.starts_with(&output) => "contains",
+            _ => continue,
+        };
+        let (output, store) = (path.display(), store.display());
+        return Err(Failure::of(format!(
+            "{output} {problem} the store {store}; name another place to write"
+        )));
+    }
+    Ok(())
+}
+
+/// The path without links. Its last part need not exist.
+fn canonical(path: &Path) -> std::io::Result<PathBuf> {
+    let path = absolute(path);
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Err(_), Some(parent), Some(name)) => Ok(parent.canonicalize()?.join(name)),
+        (canonical, ..) => canonical,
     }
 }
 

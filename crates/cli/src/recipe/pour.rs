@@ -10,6 +10,7 @@ use futures_util::future::join;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::mpsc;
 
+use super::place::check_output;
 use crate::failure::Failure;
 
 /// The bytes that are read at a time. The store writes pieces of this size without copying them together.
@@ -94,11 +95,12 @@ impl Drop for PartialFile {
 }
 
 impl Sink {
-    /// Opens the destination; `-` and `None` are stdout.
-    pub(super) fn to(path: Option<&Path>) -> Result<Sink, Failure> {
+    /// Opens the destination, which must not be in the store; `-` and `None` are stdout.
+    pub(super) fn to(path: Option<&Path>, store: &Path) -> Result<Sink, Failure> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else { return Ok(Sink::Stdout) };
         let unwritten = |error| unwritten(path, &error);
         let path = &link_end(path).map_err(unwritten)?;
+        check_output(path, store)?;
         let path = match std::fs::metadata(path) {
             Ok(there) if there.is_dir() => {
                 return Err(Failure::of(format!("{} is a folder; name a file", path.display())));
@@ -255,16 +257,16 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("anabranch-sink-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let names = || std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
-        let path = folder.join("value");
+        let (path, store) = (folder.join("value"), folder.join("store"));
 
-        let mut killed = Sink::to(Some(&path)).unwrap();
+        let mut killed = Sink::to(Some(&path), &store).unwrap();
         killed.write(b"half of").unwrap();
         // As if the process had been killed: nothing is dropped.
         std::mem::forget(killed);
         assert_eq!(names().next(), None);
 
         for text in ["first", "second"] {
-            let mut sink = Sink::to(Some(&path)).unwrap();
+            let mut sink = Sink::to(Some(&path), &store).unwrap();
             sink.write(text.as_bytes()).unwrap();
             sink.finish().unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Read, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_content::Address;
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{Event, Notice};
 use anabranch_text::{count, duration, size};
+use futures_util::future::{Either, select};
+
+use super::backend::Backend;
+use crate::failure::Failure;
 
 /// The time before the first drawing. Nothing is drawn for shorter commands.
 const DRAW_AFTER: Duration = Duration::from_millis(300);
@@ -148,6 +153,8 @@ pub(super) struct ComputeProgress {
     of: u64,
     failed: u64,
     calls: BTreeMap<Address, CallBytes>,
+    /// The bytes that were written to a folder so far.
+    to_folder: u64,
 }
 
 /// The progress of a call.
@@ -160,18 +167,16 @@ struct CallBytes {
 
 impl ComputeProgress {
     /// The line of a get, if stderr is a terminal.
-    pub(super) fn new() -> Option<ComputeProgress> {
-        Line::new().map(|line| ComputeProgress {
-            line,
-            computed: 0,
-            of: 0,
-            failed: 0,
-            calls: BTreeMap::new(),
-        })
+    pub(super) fn new() -> Option<Mutex<ComputeProgress>> {
+        Line::new().map(|line| Mutex::new(ComputeProgress::on(line)))
+    }
+
+    fn on(line: Line) -> ComputeProgress {
+        ComputeProgress { line, computed: 0, of: 0, failed: 0, calls: BTreeMap::new(), to_folder: 0 }
     }
 
     /// Updates the line after an event.
-    pub(super) fn heard(&mut self, heard: &Notice) {
+    fn heard(&mut self, heard: &Notice) {
         match heard {
             Notice::Event(Event::Begun { recipes, .. }) => self.of += recipes,
             Notice::Event(Event::Progress { address, read, total, written, .. }) => {
@@ -196,21 +201,72 @@ impl ComputeProgress {
         self.draw();
     }
 
+    /// Counts bytes that were written to a folder.
+    pub(super) fn wrote(&mut self, bytes: usize) {
+        self.to_folder += bytes as u64;
+        self.draw();
+    }
+
     /// Redraws the line, so that its time advances during one long recipe.
-    pub(super) fn draw(&mut self) {
+    fn draw(&mut self) {
+        let now = self.now();
+        self.line.draw(now);
+    }
+
+    /// The line as a function of the time that has passed. While nothing is computed for a folder, it is about the bytes of
+    /// the folder.
+    fn now(&self) -> impl FnOnce(Duration) -> String + use<> {
         let sum = |all: CallBytes, call: &CallBytes| CallBytes {
             read: all.read + call.read,
             total: all.total.saturating_add(call.total),
             written: all.written + call.written,
         };
         let calls = self.calls.values().fold(CallBytes::default(), sum);
-        let counts = [self.computed, self.of, self.failed];
-        self.line.draw(|took| computing_line(counts, calls, took));
+        let (counts, to_folder) = ([self.computed, self.of, self.failed], self.to_folder);
+        let is_computing = self.computed + self.failed < self.of;
+        move |took| match to_folder {
+            0 => computing_line(counts, calls, took),
+            _ if is_computing => {
+                format!("{}; {} written", computing_line(counts, calls, took), size::format(to_folder))
+            }
+            _ => bytes_line("writing", to_folder, None, took),
+        }
     }
 }
 
+/// Does work, and shows the progress of the computations for it.
+pub(super) async fn watched<T>(
+    backend: &Backend,
+    work: impl Future<Output = Result<T, Failure>>,
+    progress: Option<&Mutex<ComputeProgress>>,
+) -> Result<T, Failure> {
+    let Some(progress) = progress else { return work.await };
+    let Ok(mut events) = backend.listen().await else { return work.await };
+    let mut work = Box::pin(work);
+    loop {
+        let tick = SystemClock.sleep_until(SystemClock.now() + TICK);
+        match select(work, select(Box::pin(events.next()), tick)).await {
+            Either::Left((done, _)) => return done,
+            Either::Right((Either::Left((Some(heard), _)), unfinished)) => {
+                lock(progress).heard(&heard);
+                work = unfinished;
+            }
+            Either::Right((Either::Left((None, _)), unfinished)) => return unfinished.await,
+            Either::Right((Either::Right(_), unfinished)) => {
+                lock(progress).draw();
+                work = unfinished;
+            }
+        }
+    }
+}
+
+/// The progress, which several files of a folder share.
+pub(super) fn lock(progress: &Mutex<ComputeProgress>) -> MutexGuard<'_, ComputeProgress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The interval of drawings while nothing happens.
-pub(super) const TICK: Duration = Duration::from_millis(250);
+const TICK: Duration = Duration::from_millis(250);
 
 fn bar(done: u64, of: u64) -> String {
     let full = (done as f64 / of.max(1) as f64 * BAR as f64).round() as usize;
@@ -247,6 +303,22 @@ mod tests {
             ),
         ];
         cases.into_iter().for_each(|(line, expected)| assert_eq!(line, expected));
+    }
+
+    #[test]
+    fn a_folder_shows_what_is_computed_for_it_and_then_its_bytes() {
+        let began = SystemClock.now();
+        let mut progress =
+            ComputeProgress::on(Line { began, due: began + Duration::from_secs(3600), drawn: false });
+        let shown = |progress: &ComputeProgress| progress.now()(Duration::from_secs(2));
+        let address = Address::of(b"a file");
+        progress.heard(&Notice::Event(Event::Begun { address, recipes: 1 }));
+        assert_eq!(shown(&progress), "computing [                              ] 0 of 1 recipes, 2 s");
+        progress.wrote(8 << 20);
+        let both = "computing [                              ] 0 of 1 recipes, 2 s; 8 MiB written";
+        assert_eq!(shown(&progress), both);
+        progress.heard(&Notice::Event(Event::Computed { address, output: address, size: 1, micros: 1 }));
+        assert_eq!(shown(&progress), "writing 8 MiB, 4 MiB/s, 2 s");
     }
 
     #[test]

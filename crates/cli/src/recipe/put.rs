@@ -85,7 +85,7 @@ enum PathToPut {
 
 impl PathToPut {
     fn open(path: &Path, at: &At) -> Result<PathToPut, Failure> {
-        let store = at.folder();
+        let store = at.folder()?;
         match path.is_dir() {
             true => Ok(PathToPut::Folder(WalkedFolder::find(path, &store)?)),
             false => Ok(PathToPut::File(Input::open(path, &store)?)),

@@ -1,6 +1,5 @@
 //! `anabranch recipe ref`.
 
-use anabranch_recipe::is_short_address;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
@@ -68,6 +67,9 @@ pub(crate) struct DropName {
     /// Drops its history too, so that collection can remove what it had.
     #[arg(long)]
     history: bool,
+    /// Drops the name only if it points to this target now. Else it stays, and the exit code is 1.
+    #[arg(long, value_name = "OLD", conflicts_with = "history")]
+    if_is: Option<String>,
 }
 
 /// Lists names.
@@ -104,13 +106,6 @@ impl Set {
                     backend.set_ref_if(&self.name, Some(address), Some(old)).await?
                 }
             };
-            if is_short_address(&self.name) {
-                out::note(&format!(
-                    "warning: `{0}` looks like the beginning of an address. From now on `{0}` means this name, not that \
-                     address.",
-                    self.name
-                ));
-            }
             out::data(&format!("{address}\n"))
         })
     }
@@ -162,9 +157,13 @@ impl DropName {
             if history.is_empty() || was.is_none() && !self.history {
                 return Err(backend.nothing_named(&name).await);
             }
-            match self.history {
-                true => backend.forget_ref(&name).await?,
-                false => backend.set_ref(&name, None).await?,
+            match &self.if_is {
+                Some(old) => {
+                    let old = backend.find(old).await?;
+                    backend.set_ref_if(&name, None, Some(old)).await?
+                }
+                None if self.history => backend.forget_ref(&name).await?,
+                None => backend.set_ref(&name, None).await?,
             };
             if json {
                 let was = was.map(|was| was.to_string());

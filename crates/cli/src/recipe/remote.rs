@@ -7,7 +7,7 @@ use anabranch_server::{Client, ServerAddress};
 use clap::Args;
 
 use super::credentials::{self, Credentials};
-use super::data_folder::DataFolder;
+use super::data_folder::{self, DataFolder};
 use super::interrupt::Interrupt;
 use super::place;
 use crate::failure::Failure;
@@ -27,8 +27,11 @@ pub(crate) struct Remote {
 
 impl Remote {
     /// The folder of the store. It is meaningless if a server is named.
-    pub(crate) fn folder(&self) -> PathBuf {
-        self.data.find()
+    pub(crate) fn folder(&self) -> Result<PathBuf, Failure> {
+        match self.data.find() {
+            Err(_) if self.is_named() => Ok(data_folder::NAME.into()),
+            found => found,
+        }
     }
 
     /// Whether a server is named.
@@ -38,7 +41,7 @@ impl Remote {
 
     /// The server that the user named.
     pub(crate) fn named(&self) -> Result<Option<ServerAddress>, Failure> {
-        self.server.as_deref().map(|url| self.credentials.address(url, &self.folder())).transpose()
+        self.server.as_deref().map(|url| self.credentials.address(url, &self.folder()?)).transpose()
     }
 
     /// The server that the user named, or the one that serves the store.
@@ -46,7 +49,7 @@ impl Remote {
         if let Some(named) = self.named()? {
             return Ok(named);
         }
-        let folder = self.folder();
+        let folder = self.folder()?;
         match Store::announced(&folder) {
             Some(url) => self.credentials.address(&url, &folder),
             None => Err(Failure::of(format!(

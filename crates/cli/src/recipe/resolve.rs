@@ -1,7 +1,7 @@
 //! `anabranch recipe resolve`.
 
 use anabranch_content::{Address, Memo};
-use anabranch_recipe::{Folder, FolderEntry, ParamsAsJson, Recipe, ValueAsJson};
+use anabranch_recipe::{Error, Folder, FolderEntry, ParamsAsJson, Recipe, ValueAsJson};
 use anabranch_text::{duration, size};
 use clap::Args;
 use serde_json::{Value as Json, json};
@@ -32,8 +32,8 @@ impl Resolve {
             let address = backend.find(&self.target).await?;
             let found = backend.resolve(address).await?;
             let Some(recipe) = found.recipe else {
-                // An empty range is requested, so the reply has only the size.
-                let size = backend.get(address, 0..0, None).await?.size;
+                let absent = Error::NotFound { address, needed_by: None, gone: found.removal };
+                let size = found.size.ok_or(absent)?;
                 return match self.json {
                     true => {
                         show::json(&json!({"address": address.to_string(), "kind": "blob", "size": size}))

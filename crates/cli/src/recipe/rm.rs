@@ -1,6 +1,6 @@
 //! `anabranch recipe rm`.
 
-use anabranch_content::{Address, DryRun, RemovedItems};
+use anabranch_content::{Address, RemovedItems};
 use anabranch_server::{ClientError, Code};
 use anabranch_text::{count, size};
 use clap::Args;
@@ -48,25 +48,34 @@ impl Rm {
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.at.run_until("stopped; what was removed so far is gone", MissingStore::Refuse, async |backend| {
             let mut waiting = backend.find_all(&self.targets).await?;
-            waiting.sort_unstable();
-            waiting.dedup();
             if self.value {
                 for address in &mut waiting {
                     *address = value_of(backend, *address).await?;
                 }
             }
-            let removed = self.remove_all(backend, waiting).await?;
-            if self.json {
-                return show::json(&self.as_json(&removed));
+            waiting.sort_unstable();
+            waiting.dedup();
+            let mut removed = Vec::new();
+            let result = self.remove_all(backend, waiting, &mut removed).await;
+            // The items that were removed before a refusal are gone.
+            if result.is_ok() || !removed.is_empty() {
+                self.show(&removed)?;
             }
-            let verb = if self.dry_run { "would remove" } else { "removed" };
-            for (address, items) in &removed {
-                out::note(&format!("{verb} {address}: {}", in_words(items)));
-            }
-            let verb = if self.dry_run { "would free" } else { "freed" };
-            out::note(&format!("{verb} {}", size::format(freed(&removed))));
-            Ok(())
+            result
         })
+    }
+
+    fn show(&self, removed: &[(Address, RemovedItems)]) -> Result<(), Failure> {
+        if self.json {
+            return show::json(&self.as_json(removed));
+        }
+        let verb = if self.dry_run { "would remove" } else { "removed" };
+        for (address, items) in removed {
+            out::note(&format!("{verb} {address}: {}", in_words(items)));
+        }
+        let verb = if self.dry_run { "would free" } else { "freed" };
+        out::note(&format!("{verb} {}", size::format(freed(removed))));
+        Ok(())
     }
 
     /// Removes all addresses. An item that another one of them reads is removed after it.
@@ -74,14 +83,13 @@ impl Rm {
         &self,
         backend: &Backend,
         mut waiting: Vec<Address>,
-    ) -> Result<Vec<(Address, RemovedItems)>, Failure> {
-        let dry_run = if self.dry_run { DryRun::Yes } else { DryRun::No };
-        let mut removed = Vec::new();
+        removed: &mut Vec<(Address, RemovedItems)>,
+    ) -> Result<(), Failure> {
         loop {
             let (mut refused, mut why) = (Vec::new(), None);
             let before = removed.len();
             for address in waiting {
-                match backend.remove(address, dry_run).await {
+                match self.remove(backend, address, removed).await {
                     Ok(items) => removed.push((address, items)),
                     Err(failure) if is_held(&failure) => {
                         refused.push(address);
@@ -90,12 +98,25 @@ impl Rm {
                     Err(failure) => return Err(failure),
                 }
             }
-            let Some((address, failure)) = why else { return Ok(removed) };
-            if removed.len() == before || self.dry_run {
+            let Some((address, failure)) = why else { return Ok(()) };
+            if removed.len() == before {
                 return Err(with_way_out(backend, address, failure).await);
             }
             waiting = refused;
         }
+    }
+
+    async fn remove(
+        &self,
+        backend: &Backend,
+        address: Address,
+        removed: &[(Address, RemovedItems)],
+    ) -> Result<RemovedItems, Failure> {
+        if !self.dry_run {
+            return backend.remove(address).await;
+        }
+        let after: Vec<Address> = removed.iter().map(|(address, _)| *address).collect();
+        backend.would_remove(address, &after).await
     }
 
     fn as_json(&self, removed: &[(Address, RemovedItems)]) -> Json {

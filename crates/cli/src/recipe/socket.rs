@@ -2,9 +2,11 @@
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, fchmod, open};
+use rustix::process::geteuid;
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
 const NAME: &str = "socket";
@@ -45,10 +47,16 @@ pub(crate) fn bind(folder: &Path) -> io::Result<UnixListener> {
     socket.listen(BACKLOG)
 }
 
-/// Connects to the owner of the store in a folder.
+/// Connects to the owner of the store in a folder: a process of this user, or of the folder's owner, as when root names the
+/// store of a user. Another user may be able to put a socket there.
 pub(crate) async fn connect(folder: &Path) -> io::Result<UnixStream> {
     let short = ShortPath::of(folder)?;
-    UnixStream::connect(&short.path).await
+    let stream = UnixStream::connect(&short.path).await?;
+    let peer = stream.peer_cred()?.uid();
+    match [geteuid().as_raw(), std::fs::metadata(folder)?.uid()].contains(&peer) {
+        true => Ok(stream),
+        false => Err(io::ErrorKind::PermissionDenied.into()),
+    }
 }
 
 /// Removes the socket, if there is one. The caller still owns the store, so this is never the socket of the next owner.

@@ -19,7 +19,7 @@ impl Remote {
             let page = ask(&server, "stopped", async |client| listed(client, filter).await)?;
             return Ok((page, server.url));
         }
-        let folder = self.folder().join("runs");
+        let folder = self.folder()?.join("runs");
         let page = match RunsFolder::new(&folder).list(filter) {
             // A store has no runs until a server has served it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => RunPage { runs: Vec::new(), next: None },
@@ -35,7 +35,7 @@ impl Remote {
         if let Some(server) = self.named()? {
             return ask(&server, "stopped", async |client| shown(client, &server, id).await);
         }
-        let folder = self.folder().join("runs");
+        let folder = self.folder()?.join("runs");
         RunsFolder::new(&folder).get(id).map_err(|error| {
             Failure::of(match error.kind() {
                 io::ErrorKind::NotFound => {

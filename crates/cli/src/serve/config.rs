@@ -144,7 +144,7 @@ impl ServeConfig {
         let local = SocketAddr::from(([127, 0, 0, 1], 7421));
         let listen = from.shown("listen", args.listen, listen_address, local, SocketAddr::to_string)?;
         let folder = from.pick("data", data.given().map(Path::to_owned), path)?;
-        let folder = folder.unwrap_or_else(|| data.find());
+        let folder = folder.map_or_else(|| data.find(), Ok)?;
         from.show(&folder.display());
         let token_file = from.pick("token_file", args.token_file.clone(), path)?;
         let token_file = token_file.unwrap_or_else(|| folder.join("token"));

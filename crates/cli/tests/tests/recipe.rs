@@ -201,6 +201,9 @@ fn a_name_is_set_if_it_is_as_expected() {
     assert_eq!((same.code, same.stdout), (0, page));
     let history = recipe(&folder, "ref history copy --json").stdout;
     assert_eq!(history.matches("address").count(), 1, "{history}");
+    let stays = recipe(&folder, "ref drop copy --if-is page.gz");
+    assert!(stays.code == 1 && stays.stderr.contains("as expected"), "{}", stays.shown());
+    assert_eq!(recipe(&folder, "ref drop copy --if-is page").code, 0);
 }
 
 /// A name takes precedence over the beginning of an address, so an archive of a stranger must not bring such a name.

@@ -297,6 +297,35 @@ fn the_store_itself_is_left_out() {
     assert_eq!(first.stdout, second.stdout, "{}", second.shown());
 }
 
+#[test]
+fn a_get_never_replaces_the_store_or_a_part_of_it() {
+    let folder = empty("folders_over_store");
+    site(&folder);
+    let site = folder.join("site");
+    assert_eq!(recipe(&site, "put . --ref site").code, 0);
+    let server = Server::begin_with(&site, &["--anonymous", "admin"]);
+    let beside = format!("get site -o . --force --data elsewhere --server {}", server.url);
+    for (inside, command, problem) in [
+        (&site, "get site -o . --force", "contains the store"),
+        (&site, &*beside, "contains the store"),
+        (&site.join("css"), "get site -o ../../site --force", "contains the store"),
+        (&folder, "get site -o site --force --data site/.anabranch", "contains the store"),
+        (&folder, "get site -o site/.anabranch --force --data site/.anabranch", "is in the store"),
+        (&site, "get site:css -o .anabranch/css", "is in the store"),
+        (&site, "get site:index.html -o .anabranch/format", "is in the store"),
+        (&site, "export .anabranch/socket", "is in the store"),
+    ] {
+        let said = recipe(inside, command);
+        assert!(said.code == 1 && said.stderr.contains(problem), "{command}: {}", said.shown());
+    }
+    drop(server);
+    let other = recipe(&folder, "put site/css --data other --ref css");
+    assert_eq!(other.code, 0, "{}", other.shown());
+    let said = recipe(&folder, "get css -o site --force --data other");
+    assert!(said.code == 1 && said.stderr.contains("contains the store"), "{}", said.shown());
+    assert_eq!(recipe(&site, "get site:index.html").stdout, "<h1>Delta</h1>\n");
+}
+
 /// A put of a folder with a large file, and whether it is under way.
 fn large_put(folder: &Path, bytes: u64) -> Child {
     fs::create_dir_all(folder.join("large")).unwrap();

@@ -75,6 +75,39 @@ fn single_items_are_removed_unless_they_are_held() {
 }
 
 #[test]
+fn several_items_are_removed_together() {
+    let folder = empty("recipe_removed_together");
+    let graph = "[blob.a]\ntext = \"ab\"\n\
+        [recipe.twice]\nfunction = \"repeat/1.0.0\"\ninputs = [\"a\"]\nparams = { count = 2 }\n\
+        [recipe.both]\nfunction = \"concat/1.0.0\"\ninputs = [\"a\", \"a\"]\n";
+    std::fs::write(folder.join("graph.toml"), graph).unwrap();
+    let added = json(&recipe(&folder, "add --file graph.toml --json"));
+    let of = |name: &str| {
+        let found = added.as_array().into_iter().flatten().find(|it| it["name"] == name);
+        found.unwrap_or_else(|| panic!("{added}"))["address"].as_str().unwrap()[..8].to_owned()
+    };
+    let commands = [
+        "get TWICE -o value",
+        "get BOTH -o value",
+        "rm --value TWICE BOTH",
+        "get TWICE -o value",
+        "get BOTH -o value",
+        "rm TWICE BOTH BLOB --dry-run",
+        "rm BLOB TWICE --dry-run",
+        "pin BOTH",
+        "rm TWICE BOTH BLOB",
+        "unpin BOTH",
+        "rm BOTH BLOB",
+    ];
+    let fill = |command: &&str| {
+        command.replace("TWICE", &of("twice")).replace("BOTH", &of("both")).replace("BLOB", &of("a"))
+    };
+    let commands: Vec<String> = commands.iter().map(fill).collect();
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    check(&folder, &commands, &expect_file!["recipe_said/removed_together.txt"]);
+}
+
+#[test]
 fn the_beginning_of_an_address_is_enough() {
     let folder = with_example("recipe_short");
     for (command, told) in [
@@ -93,6 +126,8 @@ fn the_beginning_of_an_address_is_enough() {
             "get 43133",
             "it is not an address: 64 hex digits, or its first 6 or more; `anabranch recipe ls` lists",
         ),
+        ("put story.txt --ref abcdef", "`abcdef` looks like the beginning of an address"),
+        ("add identity/1.0.0 -i page --ref fedcba", "`fedcba` looks like the beginning of an address"),
         ("get 431330", "no address here begins with it; `anabranch recipe ls` lists"),
         ("get shorr", "did you mean `short`?"),
     ] {
@@ -161,7 +196,7 @@ fn a_look_inside_a_server() {
             refused.shown()
         );
         let explained = recipe(&folder, &format!("explain 338ea1c0 --svg picture.svg{at}"));
-        assert!(explained.stderr.contains("would compute at most 1 recipe"), "{}", explained.shown());
+        assert!(explained.stderr.contains("would compute 1 recipe and"), "{}", explained.shown());
         std::fs::write(folder.join("loose.txt"), "loose").unwrap();
         let loose = recipe(&folder, &format!("put loose.txt{at}")).stdout;
         let removed = recipe(&folder, &format!("rm {}{at}", &loose[..10]));
@@ -173,15 +208,77 @@ fn a_look_inside_a_server() {
     drop(server);
 }
 
+/// A look is not a get: it is not counted as one, and no cache hit.
 #[test]
-fn a_server_tells_of_early_cut_off() {
-    let folder = empty("recipe_cut_off");
+fn a_look_inside_a_server_is_not_counted_as_a_get() {
+    let folder = with_example("recipe_look_uncounted");
+    recipe(&folder, "get page");
+    let server = Server::begin_with(&folder, &["--anonymous", "admin"]);
+    let blob = Address::of(&std::fs::read(folder.join("story.txt")).unwrap());
+    for at in [String::new(), format!(" --data elsewhere --server {}", server.url)] {
+        for look in
+            ["ls", "ls page", "tree page", "explain page.gz --svg page.svg", &format!("resolve {blob}")]
+        {
+            let said = recipe(&folder, &format!("{look}{at}"));
+            assert_eq!(said.code, 0, "{look}{at}: {}", said.shown());
+        }
+        let status = json(&recipe(&folder, &format!("status --json{at}")));
+        assert_eq!((&status["gets"], &status["hits"]), (&0.into(), &0.into()), "{at}: {status}");
+    }
+}
+
+/// A folder with the recipe `report`, whose input is computed from a file that can change.
+fn with_report(test: &str) -> std::path::PathBuf {
+    let folder = empty(test);
     let file = "[blob.sales]\nfile = \"sales.txt\"\n\
-        [recipe.oslo]\nfunction = \"grep/1.0.0\"\ninputs = [\"sales\"]\nparams = { pattern = \"Oslo\" }\n\
+        [recipe.oslo]\nfunction = \"grep/1.0.0\"\ninputs = [\"sales\"]\nparams = { pattern = \"Oslo\" }\nref = true\n\
         [recipe.report]\nfunction = \"sha256/1.0.0\"\ninputs = [\"oslo\"]\nref = true\n";
     std::fs::write(folder.join("graph.toml"), file).unwrap();
     std::fs::write(folder.join("sales.txt"), "Oslo 1\nBergen 2\n").unwrap();
     recipe(&folder, "add --file graph.toml");
+    folder
+}
+
+#[test]
+fn explain_knows_as_much_over_a_server() {
+    let folder = with_report("recipe_explained");
+    recipe(&folder, "get report -o out.bin");
+    std::fs::write(folder.join("sales.txt"), "Oslo 1\nBergen 3\n").unwrap();
+    recipe(&folder, "add --file graph.toml");
+    recipe(&folder, "add nobody/9 -i oslo --allow-unknown --ref unknown");
+    let explained = |at: &str| {
+        let mut said = String::new();
+        for command in ["explain report", "explain unknown"] {
+            said.push_str(&recipe(&folder, &format!("{command}{at}")).shown());
+        }
+        recipe(&folder, &format!("get oslo -o oslo.txt{at}"));
+        for command in ["explain report", "explain report --json"] {
+            said.push_str(&recipe(&folder, &format!("{command}{at}")).shown());
+        }
+        recipe(&folder, &format!("get report -o out.bin{at}"));
+        recipe(&folder, &format!("invalidate report{at}"));
+        said.push_str(&recipe(&folder, &format!("explain report{at}")).shown());
+        said
+    };
+    let local = explained("");
+    expect_file!["recipe_said/explained.txt"].assert_eq(&local);
+    // The same again: a file that gives the same lines of Oslo, and a value of the report that is not invalidated.
+    recipe(&folder, "get report -o out.bin");
+    std::fs::write(folder.join("sales.txt"), "Oslo 1\nBergen 4\n").unwrap();
+    recipe(&folder, "add --file graph.toml");
+    recipe(&folder, "add nobody/9 -i oslo --allow-unknown --ref unknown");
+    let server = Server::begin_with(&folder, &["--anonymous", "admin"]);
+    let served = explained(&format!(" --data elsewhere --server {}", server.url));
+    let plain = |text: &str| {
+        let is_address = |word: &str| word.trim_matches(['"', ',']).len() == 64;
+        text.split_whitespace().filter(|word| !is_address(word)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(plain(&served), plain(&local));
+}
+
+#[test]
+fn a_server_tells_of_early_cut_off() {
+    let folder = with_report("recipe_cut_off");
     let server = Server::begin_with(&folder, &["--anonymous", "admin"]);
     recipe(&folder, "get report -o out.bin");
     std::fs::write(folder.join("sales.txt"), "Oslo 1\nBergen 3\n").unwrap();

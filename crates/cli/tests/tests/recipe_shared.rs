@@ -102,6 +102,36 @@ fn a_get_goes_on_where_it_was_when_the_owner_is_done() {
     ended(next, &large);
 }
 
+/// A stranger who can write to the current folder, as in /tmp, cannot offer a store.
+#[test]
+fn a_store_of_another_user_is_used_only_by_its_name() {
+    let folder = empty("shared_strange");
+    std::fs::write(folder.join("a.txt"), "ab").unwrap();
+    assert_eq!(recipe(&folder, "put a.txt --ref a").code, 0);
+    if !rustix::process::geteuid().is_root() {
+        return; // Only root can give files away.
+    }
+    std::os::unix::fs::chown(folder.join(".anabranch"), Some(65_534), None).unwrap();
+    for command in ["get a", "put a.txt", "status"] {
+        let said = recipe(&folder, command);
+        let problem = "belongs to another user; to use it anyway, name it with --data .anabranch";
+        assert!(said.code == 1 && said.stderr.contains(problem), "{command}: {}", said.shown());
+    }
+    for command in ["token list", "runs", "serve --print-config"] {
+        let args: Vec<&str> = command.split(' ').collect();
+        let said = crate::binary::in_folder(&folder, &args, "");
+        assert!(said.stderr.contains("belongs to another user"), "{command}: {}", said.shown());
+    }
+    assert_eq!(recipe(&folder, "get a --data .anabranch").stdout, "ab");
+    let server = Server::begin_with(&folder, &["--data", ".anabranch", "--anonymous", "admin"]);
+    assert_eq!(recipe(&folder, "get a --data .anabranch").stdout, "ab", "over the socket");
+    assert_eq!(recipe(&folder, &format!("get a --server {}", server.url)).stdout, "ab");
+    let below = folder.join("below");
+    std::fs::create_dir(&below).unwrap();
+    let said = recipe(&below, "get a");
+    assert!(said.stderr.contains("there is no store in .anabranch"), "{}", said.shown());
+}
+
 #[test]
 fn folders_may_have_long_names() {
     let (folder, large) = with_large("shared_long");

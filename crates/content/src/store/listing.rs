@@ -99,7 +99,17 @@ impl Store {
         let address = *address;
         self.in_turn(
             |turns| &turns.keeping,
-            move |core| core.with_reserve(|| remove(core, &address, dry_run)),
+            move |core| core.with_reserve(|| remove(core, &address, &[], dry_run)),
+        )
+        .await
+    }
+
+    /// The items that [`Store::remove`] would remove once these other addresses are removed. Nothing is removed.
+    pub async fn would_remove(&self, address: &Address, after: &[Address]) -> Result<RemovedItems, Error> {
+        let (address, after) = (*address, after.to_vec());
+        self.in_turn(
+            |turns| &turns.keeping,
+            move |core| core.with_reserve(|| remove(core, &address, &after, DryRun::Yes)),
         )
         .await
     }
@@ -154,6 +164,12 @@ impl Core {
         Ok(found)
     }
 
+    /// A derivation that reads the address and is not one of these.
+    fn reader(&self, address: &Address, besides: &[Address]) -> Result<Option<Address>, Error> {
+        let readers = self.catalogue.dependents(address, None, besides.len() + 1)?;
+        Ok(readers.into_iter().find(|reader| !besides.contains(reader)))
+    }
+
     /// The holder of a removable item, if there is one.
     fn holder(&self, addresses: &[Address]) -> Result<Option<String>, Error> {
         for address in addresses {
@@ -182,12 +198,12 @@ impl Core {
     }
 }
 
-fn remove(core: &Core, address: &Address, dry_run: DryRun) -> Result<RemovedItems, Error> {
+fn remove(core: &Core, address: &Address, after: &[Address], dry_run: DryRun) -> Result<RemovedItems, Error> {
     core.wait_for_pending()?;
     let _only = lock(&core.keeping);
     // As in a collection: what holds the address from now on is noticed by the writer.
     let _collecting = core.guard.begin();
-    let removal = Removal::of(core, address)?;
+    let removal = Removal::of(core, address, after)?;
     match dry_run {
         DryRun::Yes => Ok(removal.items),
         DryRun::No => removal.carry_out(core),
@@ -207,8 +223,8 @@ struct Removal {
 }
 
 impl Removal {
-    /// Finds the items, none of which is held.
-    fn of(core: &Core, address: &Address) -> Result<Removal, Error> {
+    /// Finds the items, none of which is held, as if the addresses `after` were removed.
+    fn of(core: &Core, address: &Address, after: &[Address]) -> Result<Removal, Error> {
         let address = core.catalogue.alias(address, Wait::Yes)?.unwrap_or(*address);
         let (own, value, blobs, items) = Default::default();
         let mut removal = Removal { address, own, value, items, blobs };
@@ -229,11 +245,11 @@ impl Removal {
         if let Some(holder) = core.holder(&addresses)? {
             return Err(held(holder));
         }
-        if let Some(reader) = core.catalogue.dependents(&address, None, 1)?.first() {
+        if let Some(reader) = core.reader(&address, after)? {
             return Err(held(format!("derivation {reader}, which reads it,")));
         }
         if let (Some(producers), Some((row, _))) = (&producers, &memo) {
-            removal.add_value(core, producers, &row.memo.output)?;
+            removal.add_value(core, producers, &row.memo.output, after)?;
         }
         if let Some(blob) = blob {
             removal.own.push(blob_to_go(address, &blob));
@@ -257,10 +273,17 @@ impl Removal {
     }
 
     /// Adds the computed value of the derivation, unless another derivation has the same value or something holds it.
-    fn add_value(&mut self, core: &Core, producers: &Producers, output: &Address) -> Result<(), Error> {
+    fn add_value(
+        &mut self,
+        core: &Core,
+        producers: &Producers,
+        output: &Address,
+        after: &[Address],
+    ) -> Result<(), Error> {
         let Some(blob) = core.catalogue.stored_blob(output, Wait::Yes)? else { return Ok(()) };
         let mut others = producers.of(core, output)?;
-        others.retain(|(row, _)| row.memo.derivation != self.address);
+        others
+            .retain(|(row, _)| row.memo.derivation != self.address && !after.contains(&row.memo.derivation));
         let mut addresses = vec![*output];
         addresses.extend(others.iter().map(|(row, _)| row.memo.derivation));
         for other in &addresses[1..] {
@@ -268,7 +291,7 @@ impl Removal {
                 return Ok(());
             }
         }
-        let is_read = !core.catalogue.dependents(output, None, 1)?.is_empty();
+        let is_read = core.reader(output, after)?.is_some();
         if blob.class == Class::Acknowledged || is_read || core.holder(&addresses)?.is_some() {
             return Ok(());
         }

@@ -128,6 +128,24 @@ async fn single_items_are_removed() {
 }
 
 #[tokio::test]
+async fn a_removal_is_planned_after_other_removals() {
+    let World { store, input, derivation, output } = world().await;
+    let other = put_derivation(&store, CONTEXT, description("also", &[input])).await.unwrap();
+    let made = NewMemo { derivation: other, output, size: 6, cost: Cost::default(), inputs: &[input] };
+    store.derived(made, None, "output").await.unwrap();
+    let held = store.would_remove(&input, &[derivation]).await.unwrap_err();
+    assert!(matches!(held, Error::Held { holder, .. } if holder.contains(&other.to_string())));
+    assert_eq!(store.would_remove(&input, &[other, derivation]).await.unwrap().blob, Some(5));
+    assert_eq!(store.would_remove(&derivation, &[]).await.unwrap().blob, None);
+    assert_eq!(
+        store.would_remove(&derivation, &[other]).await.unwrap().blob,
+        Some(6),
+        "the last one with it"
+    );
+    assert_eq!(store.stats().blobs, 2, "nothing is removed");
+}
+
+#[tokio::test]
 async fn a_derivation_goes_with_its_value_unless_that_is_needed() {
     let World { store, derivation, output, .. } = world().await;
     let planned = store.remove(&derivation, DryRun::Yes).await.unwrap();

@@ -120,7 +120,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .takes(Json("NewName"))
         .headers(&[IfMatch, IfNoneMatch])
         .json("Name"),
-    Route::new("DELETE", "/v1/refs/{name}", RUN, "Removes a name."),
+    Route::new("DELETE", "/v1/refs/{name}", RUN, "Removes a name; `If-Match`.").headers(&[IfMatch]),
     Route::new("GET", "/v1/status", READ, "How much is stored and what was done.").json("Status"),
     // Runs.
     Route::new("GET", "/v1/runs", READ, "The latest runs.")

@@ -78,7 +78,14 @@ impl Client {
     /// Removes one blob or recipe; an error if something holds it.
     pub async fn remove(&self, address: &Address, dry_run: DryRun) -> Result<RemovedItems, Error> {
         let address = wire::from_address(address);
-        let request = proto::RemoveRequest { address, dry_run: dry_run == DryRun::Yes };
+        let request = proto::RemoveRequest { address, dry_run: dry_run == DryRun::Yes, after: Vec::new() };
+        Ok(wire::removed(&self.recipes.clone().remove(request).await?.into_inner()))
+    }
+
+    /// The items that [`Client::remove`] would remove once these other addresses are removed. Nothing is removed.
+    pub async fn would_remove(&self, address: &Address, after: &[Address]) -> Result<RemovedItems, Error> {
+        let (address, after) = (wire::from_address(address), wire::from_addresses(after));
+        let request = proto::RemoveRequest { address, dry_run: true, after };
         Ok(wire::removed(&self.recipes.clone().remove(request).await?.into_inner()))
     }
 

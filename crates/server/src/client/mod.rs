@@ -10,8 +10,8 @@ mod streams;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_content::{Address, Collect, CollectReport, Memo, NameChange, Put, Scrub, ScrubReport};
-use anabranch_recipe::{Invalidate, InvalidationReport, Recipe, Signature, Status};
+use anabranch_content::{Address, Collect, CollectReport, NameChange, Put, Scrub, ScrubReport};
+use anabranch_recipe::{Invalidate, InvalidationReport, Signature, Status};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::net::UnixStream;
@@ -27,7 +27,7 @@ pub use streams::{Many, NoticeStream, Piece, ReceivedArchive, ReceivedValue};
 
 use crate::proto::recipes as proto;
 use crate::proto::recipes::recipes_client::RecipesClient;
-use crate::wire::{self, Bad, Target};
+use crate::wire::{self, Bad, ResolvedTarget, Target};
 
 /// Errors of calls to a server.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -120,17 +120,6 @@ impl From<Bad> for Error {
 
 fn unwritable(bad: Bad) -> Error {
     Error::Request(bad.0)
-}
-
-/// The recipe and memo at an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolvedTarget {
-    /// The address.
-    pub address: Address,
-    /// The recipe, if the address is a recipe's.
-    pub recipe: Option<Recipe>,
-    /// The memo of its value, if there is one.
-    pub memo: Option<Memo>,
 }
 
 /// A connection to a server; clones share it.
@@ -230,18 +219,23 @@ impl Client {
 
     /// The address of a target, which is a name, an address or the beginning of an address.
     pub async fn find(&self, text: &str) -> Result<Address, Error> {
-        let reply = self.recipes.clone().find(proto::FindRequest { text: text.to_owned() }).await?;
+        let request = proto::FindRequest { text: text.to_owned(), may_be_absent: false };
+        let reply = self.recipes.clone().find(request).await?;
         Ok(wire::address("address", &reply.into_inner().address)?)
     }
 
-    /// The recipe at an address, and its memo.
+    /// The same; `None` if nothing has that name or address.
+    pub async fn look_up(&self, text: &str) -> Result<Option<Address>, Error> {
+        let request = proto::FindRequest { text: text.to_owned(), may_be_absent: true };
+        let address = self.recipes.clone().find(request).await?.into_inner().address;
+        Ok(if address.is_empty() { None } else { Some(wire::address("address", &address)?) })
+    }
+
+    /// What is stored at an address.
     pub async fn resolve(&self, target: impl Into<Target>) -> Result<ResolvedTarget, Error> {
         let target = Some(wire::from_target(target.into()));
         let reply = self.recipes.clone().resolve(proto::ResolveRequest { target }).await?.into_inner();
-        let address = wire::address("address", &reply.address)?;
-        let recipe = reply.recipe.map(wire::recipe).transpose()?;
-        let memo = reply.memo.map(|memo| wire::memo(address, &memo)).transpose()?;
-        Ok(ResolvedTarget { address, recipe, memo })
+        Ok(wire::resolved(reply)?)
     }
 
     /// Forgets the value of a recipe and, if requested, the values of everything that reads it.

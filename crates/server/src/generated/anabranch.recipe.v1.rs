@@ -208,9 +208,13 @@ pub struct Failure {
 pub struct FindRequest {
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
+    /// If nothing has this name or address, the reply has no address. Else the call fails with NOT_FOUND.
+    #[prost(bool, tag = "2")]
+    pub may_be_absent: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FindReply {
+    /// Empty: nothing has the name, which the request allows.
     #[prost(bytes = "bytes", tag = "1")]
     pub address: ::prost::bytes::Bytes,
 }
@@ -241,6 +245,20 @@ pub struct ResolveReply {
     /// Not set: it was not computed, or its memo was removed.
     #[prost(message, optional, tag = "3")]
     pub memo: ::core::option::Option<Memo>,
+    /// The size in bytes of the blob at the address, or of the recipe's value. Not set: it is not stored.
+    #[prost(uint64, optional, tag = "4")]
+    pub size: ::core::option::Option<u64>,
+    /// The last removal of what is not stored at the address. Not set: there is none, or it is long ago.
+    #[prost(message, optional, tag = "5")]
+    pub removal: ::core::option::Option<Removal>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Removal {
+    #[prost(enumeration = "RemovalReason", tag = "1")]
+    pub reason: i32,
+    /// Unix time in milliseconds.
+    #[prost(uint64, tag = "2")]
+    pub at: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Recipe {
@@ -642,6 +660,9 @@ pub struct RemoveRequest {
     /// Only report the items that would be removed.
     #[prost(bool, tag = "2")]
     pub dry_run: bool,
+    /// In a dry run: addresses that would be removed before this one.
+    #[prost(bytes = "bytes", repeated, tag = "3")]
+    pub after: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RemoveReply {
@@ -1087,6 +1108,42 @@ impl Source {
             "SOURCE_BLOB" => Some(Self::Blob),
             "SOURCE_MEMO" => Some(Self::Memo),
             "SOURCE_COMPUTED" => Some(Self::Computed),
+            _ => None,
+        }
+    }
+}
+/// The reason for which an item was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RemovalReason {
+    Unspecified = 0,
+    Collected = 1,
+    Quota = 2,
+    Damaged = 3,
+    Invalidated = 4,
+}
+impl RemovalReason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "REMOVAL_REASON_UNSPECIFIED",
+            Self::Collected => "REMOVAL_REASON_COLLECTED",
+            Self::Quota => "REMOVAL_REASON_QUOTA",
+            Self::Damaged => "REMOVAL_REASON_DAMAGED",
+            Self::Invalidated => "REMOVAL_REASON_INVALIDATED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "REMOVAL_REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "REMOVAL_REASON_COLLECTED" => Some(Self::Collected),
+            "REMOVAL_REASON_QUOTA" => Some(Self::Quota),
+            "REMOVAL_REASON_DAMAGED" => Some(Self::Damaged),
+            "REMOVAL_REASON_INVALIDATED" => Some(Self::Invalidated),
             _ => None,
         }
     }

@@ -86,17 +86,30 @@ pub(super) async fn set(
         meaning.address.parse().map_err(|problem| bad(format!("`address`: {problem}")))
     })
     .await?;
-    let store = shared.executor.store();
-    let done = match expected(&headers)? {
-        None => store.name(&name, Some(address)).await,
-        Some(expected) => store.name_if(&name, Some(address), expected).await,
-    };
-    if let Err(conflict @ Error::NameConflict { .. }) = &done {
-        return Ok(refusal(StatusCode::PRECONDITION_FAILED, "name_conflict", &conflict.to_string()));
+    if let Some(conflict) = change(&shared, &name, Some(address), &headers).await? {
+        return Ok(conflict);
     }
-    done?;
     let history = shared.executor.store().history(&name).await?;
     Ok(described(&name, &history))
+}
+
+/// Changes a name if it has the expected address; else the response is the refusal.
+async fn change(
+    shared: &Shared,
+    name: &str,
+    address: Option<Address>,
+    headers: &HeaderMap,
+) -> Result<Option<Response>, Failure> {
+    let store = shared.executor.store();
+    let done = match expected(headers)? {
+        None => store.name(name, address).await,
+        Some(expected) => store.name_if(name, address, expected).await,
+    };
+    if let Err(conflict @ Error::NameConflict { .. }) = &done {
+        return Ok(Some(refusal(StatusCode::PRECONDITION_FAILED, "name_conflict", &conflict.to_string())));
+    }
+    done?;
+    Ok(None)
 }
 
 /// The expected address of the name: `If-Match: "ADDRESS"`, or none with `If-None-Match: *`.
@@ -118,15 +131,15 @@ fn expected(headers: &HeaderMap) -> Result<Option<Option<Address>>, Failure> {
 pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
     name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let name = super::path(name)?;
-    let store = shared.executor.store();
-    if store.named(&name).await?.is_none() {
+    if shared.executor.store().named(&name).await?.is_none() {
         return Err(Failure::new(
             Code::NotFound,
             format!("there is no name {name:?}; GET /v1/refs lists all names"),
         ));
     }
-    store.name(&name, None).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    let conflict = change(&shared, &name, None, &headers).await?;
+    Ok(conflict.unwrap_or_else(|| StatusCode::NO_CONTENT.into_response()))
 }

@@ -7,7 +7,7 @@ mod many;
 use std::sync::Arc;
 
 use anabranch_content::DryRun;
-use anabranch_recipe::{Get, Listener, Notice};
+use anabranch_recipe::{Error, Get, Listener, Notice};
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ use crate::pieces::{Pieces, upload};
 use crate::proto::recipes as proto;
 use crate::proto::recipes::recipes_server::Recipes;
 use crate::service::Shared;
-use crate::wire::{self, Part};
+use crate::wire::{self, Part, ResolvedTarget};
 
 /// Our own gRPC service, on an executor.
 pub(crate) struct OfRecipes(pub(crate) Arc<Shared>);
@@ -94,23 +94,20 @@ impl Recipes for OfRecipes {
 
     async fn find(&self, request: Request<proto::FindRequest>) -> Answer<proto::FindReply> {
         answer(async {
-            let address = self.0.executor.find(&request.get_ref().text).await?;
-            Ok(proto::FindReply { address: wire::from_address(&address) })
+            let proto::FindRequest { text, may_be_absent } = request.into_inner();
+            let address = match self.0.executor.find(&text).await {
+                Err(Error::NoSuchName { .. }) if may_be_absent => bytes::Bytes::new(),
+                found => wire::from_address(&found?),
+            };
+            Ok(proto::FindReply { address })
         })
         .await
     }
 
     async fn resolve(&self, request: Request<proto::ResolveRequest>) -> Answer<proto::ResolveReply> {
         answer(async {
-            let executor = &self.0.executor;
             let address = self.0.find(&wire::target(request.into_inner().target)?).await?;
-            let recipe = executor.resolve(&address).await?;
-            let memo = executor.store().status(&address).await?.memo;
-            Ok(proto::ResolveReply {
-                address: wire::from_address(&address),
-                recipe: recipe.as_ref().map(wire::from_recipe).transpose()?,
-                memo: memo.as_ref().map(wire::from_memo),
-            })
+            Ok(wire::from_resolved(&ResolvedTarget::find(&self.0.executor, address).await?)?)
         })
         .await
     }
@@ -297,9 +294,14 @@ impl Recipes for OfRecipes {
 
     async fn remove(&self, request: Request<proto::RemoveRequest>) -> Answer<proto::RemoveReply> {
         answer(async {
-            let address = wire::address("address", &request.get_ref().address)?;
-            let dry_run = if request.get_ref().dry_run { DryRun::Yes } else { DryRun::No };
-            let removed = self.0.executor.store().remove(&address, dry_run).await?;
+            let proto::RemoveRequest { address, dry_run, after } = request.into_inner();
+            self.0.check_count("after", after.len())?;
+            let (address, after) = (wire::address("address", &address)?, wire::addresses("after", &after)?);
+            let store = self.0.executor.store();
+            let removed = match dry_run {
+                true => store.would_remove(&address, &after).await?,
+                false => store.remove(&address, DryRun::No).await?,
+            };
             let (blob, derivation, memos) = (removed.blob, removed.derivation, removed.memos);
             Ok(proto::RemoveReply { blob, derivation, memos })
         })

@@ -5,6 +5,7 @@ mod events;
 mod functions;
 mod inside;
 mod recipes;
+mod resolved;
 
 pub(crate) use answers::{
     collect, collected, exported, from_collect, from_collected, from_exported, from_invalidate,
@@ -20,6 +21,8 @@ pub(crate) use recipes::{
     Part, added, draft, from_added, from_checked, from_draft, from_header, from_memo, from_recipe,
     from_unknown, header, memo, recipe, unknown,
 };
+pub use resolved::ResolvedTarget;
+pub(crate) use resolved::{from_resolved, resolved};
 
 use anabranch_content::{Address, NameChange, Time};
 use bytes::Bytes;

@@ -207,6 +207,11 @@ async fn names() {
             http.send(Method::PUT, "/v1/refs/guarded", &[JSON, (headers.0, &headers.1)], body.clone()).await;
         assert_eq!(set.status, status, "{headers:?}");
     }
+    for (address, status) in [(&one, 412), (&two, 204), (&two, 404)] {
+        let expected = format!("\"{address}\"");
+        let dropped = http.send(Method::DELETE, "/v1/refs/guarded", &[("if-match", &expected)], "").await;
+        assert_eq!(dropped.status, status, "{expected}");
+    }
     let wrong = http.send(Method::PUT, "/v1/refs/x", &[JSON], r#"{"address":"12"}"#).await;
     assert_eq!(
         (wrong.status, wrong.error().1),

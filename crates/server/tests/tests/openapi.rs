@@ -124,6 +124,7 @@ async fn the_document_has_the_headers() {
         ("get", "/v1/blobs/{address}", "Range"),
         ("get", "/v1/recipes/{target}/value", "If-None-Match"),
         ("put", "/v1/refs/{name}", "If-Match"),
+        ("delete", "/v1/refs/{name}", "If-Match"),
         ("post", "/v1/plans/{name}/run", "Request-Timeout"),
         ("post", "/v1/datasets", "Idempotency-Key"),
         ("get", "/v1/runs/{id}/events", "Last-Event-ID"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_content::{Collect, DryRun, Import, Scope, Scrub, Value};
+use anabranch_content::{Collect, DryRun, Import, RemovalReason, Scope, Scrub, Value};
 use anabranch_recipe::{
     Address, Draft, DraftInput, Event, FunctionId, Functions, Invalidate, Notice, Reach, Source,
     UnknownFunction,
@@ -331,8 +331,39 @@ async fn a_look_inside_a_server() {
         assert!(!client.forget_ref(name).await.unwrap());
     }
     assert!(client.remove(&recipe, DryRun::Yes).await.unwrap().derivation);
+    assert_eq!(client.would_remove(&leaf, &[recipe]).await.unwrap().blob, Some(6));
     assert!(client.remove(&recipe, DryRun::No).await.unwrap().derivation);
     assert_eq!(client.remove(&leaf, DryRun::No).await.unwrap().blob, Some(6));
+}
+
+#[tokio::test]
+async fn a_resolved_recipe_has_the_state_of_its_value() {
+    let (_server, client) = started().await;
+    let leaf = client.put("inside").await.unwrap().address;
+    let recipe = one(&client, "uppercase", leaf).await;
+    assert_eq!(client.resolve(leaf).await.unwrap().size, Some(6));
+    assert_eq!(client.resolve(Address::of(b"nowhere")).await.unwrap().size, None);
+    let found = client.resolve(recipe).await.unwrap();
+    assert_eq!((found.memo, found.size, found.removal), (None, None, None));
+    text(&client, recipe).await.unwrap();
+    assert_eq!(client.resolve(recipe).await.unwrap().size, Some(6));
+    let terms = Invalidate { reach: Reach::Alone, dry_run: DryRun::No, detail: 0 };
+    client.invalidate(recipe, &terms).await.unwrap();
+    let found = client.resolve(recipe).await.unwrap();
+    assert_eq!(found.removal.unwrap().why, RemovalReason::Invalidated);
+    assert_eq!(client.status().await.unwrap().gets, 1, "a look is not a get");
+}
+
+#[tokio::test]
+async fn an_unknown_name_is_told_from_a_missing_path() {
+    let (_server, client) = started().await;
+    let leaf = client.put("inside").await.unwrap().address;
+    client.set_ref("leaf", Some(leaf)).await.unwrap();
+    assert_eq!(client.look_up("leaf").await.unwrap(), Some(leaf));
+    assert_eq!(client.look_up("nobody").await.unwrap(), None);
+    assert_eq!(client.find("nobody").await.unwrap_err().code(), Some(Code::NotFound));
+    let missing = client.look_up("leaf:inside").await.unwrap_err();
+    assert_eq!(missing.code(), Some(Code::NotFound), "{missing}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anabranch_content::Address;
@@ -15,7 +15,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::super::backend::Backend;
 use super::super::interrupt::CleaningGuard;
-use super::super::progress::Meter;
+use super::super::place::check_output;
+use super::super::progress::{ComputeProgress, lock, watched};
 use super::plan::{Plan, PlannedFile};
 use crate::failure::Failure;
 
@@ -59,8 +60,13 @@ pub(in super::super) struct WrittenFolder {
 const AT_ONCE: usize = 8;
 
 impl Output {
-    /// Creates a folder beside the final place, if the folder may be written there.
-    pub(in super::super) fn to(path: &Path, existing: ExistingFolder) -> Result<Output, Failure> {
+    /// Creates a folder beside the final place, if the folder may be written there. It never replaces the store.
+    pub(in super::super) fn to(
+        path: &Path,
+        existing: ExistingFolder,
+        store: &Path,
+    ) -> Result<Output, Failure> {
+        check_output(path, store)?;
         let path = std::path::absolute(path).map_err(|error| unwritten(path, &error))?;
         let Some(name) = path.file_name() else {
             return Err(Failure::of(format!("{}: name a folder to write", path.display())));
@@ -123,13 +129,19 @@ pub(in super::super) async fn write(
         let path = root.join(path);
         fs::create_dir(&path).map_err(|error| unwritten(&path, &error))?;
     }
-    let progress = Mutex::new((Meter::new("writing", None), 0));
+    let (progress, written) = (ComputeProgress::new(), AtomicU64::new(0));
+    let count = |bytes: usize| {
+        if let Some(progress) = &progress {
+            lock(progress).wrote(bytes);
+        }
+        written.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64
+    };
     let files = stream::iter(&plan.files).map(Ok);
-    files
-        .try_for_each_concurrent(AT_ONCE, |file| self::file(backend, root, file, deadline, &progress))
-        .await?;
-    let (meter, bytes) = progress.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    drop(meter);
+    let files =
+        files.try_for_each_concurrent(AT_ONCE, |file| self::file(backend, root, file, deadline, &count));
+    watched(backend, files, progress.as_ref()).await?;
+    let bytes = written.load(Ordering::Relaxed);
+    drop(progress);
     for (path, target) in &plan.links {
         let path = root.join(path);
         std::os::unix::fs::symlink(target, &path).map_err(|error| unwritten(&path, &error))?;
@@ -139,12 +151,13 @@ pub(in super::super) async fn write(
     Ok(WrittenFolder { files, folders, links, bytes })
 }
 
+/// Writes a file. Its bytes are counted, and the count is the sum of all files.
 async fn file(
     backend: &Backend,
     root: &Path,
     file: &PlannedFile,
     deadline: Option<Instant>,
-    progress: &Mutex<(Meter, u64)>,
+    count: &impl Fn(usize) -> u64,
 ) -> Result<(), Failure> {
     let path = root.join(&file.path);
     let failed = |error: io::Error| unwritten(&path, &error);
@@ -154,10 +167,7 @@ async fn file(
     let mut got = backend.get(file.address, 0..u64::MAX, within).await?;
     while let Some(piece) = got.next().await? {
         to.write_all(&piece).map_err(failed)?;
-        let mut progress = progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        progress.0.add(piece.len());
-        progress.1 += piece.len() as u64;
-        if progress.1 > Folder::<Address>::BYTES_MOST {
+        if count(piece.len()) > Folder::<Address>::BYTES_MOST {
             return Err(Failure::of("the files of the folder have more than 16 TiB"));
         }
     }
