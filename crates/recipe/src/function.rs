@@ -250,7 +250,7 @@ pub enum Fault {
     Stopped,
     /// The call failed for a reason that may be temporary.
     #[error("{0}")]
-    Passing(String),
+    Transient(String),
 }
 
 /// A size in units of 1024 if that is exact, otherwise in bytes.
