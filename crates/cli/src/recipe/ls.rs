@@ -1,7 +1,7 @@
 //! `anabranch recipe ls`.
 
 use anabranch_content::{Address, Class, Holder, Time};
-use anabranch_text::{closest, quote, size};
+use anabranch_text::{closest, quote, size, utc};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value as Json, json};
 
@@ -12,7 +12,6 @@ use super::node::{Node, Value};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
-use crate::plan::utc;
 use crate::table::Table;
 
 pub(super) const HELP: &str = "\

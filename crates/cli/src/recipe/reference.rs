@@ -1,6 +1,7 @@
 //! `anabranch recipe ref`.
 
 use anabranch_recipe::is_short_address;
+use anabranch_text::utc;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
@@ -9,7 +10,6 @@ use super::show;
 use crate::args::STORE_EXIT_CODES;
 use crate::failure::Failure;
 use crate::out;
-use crate::plan::utc;
 use crate::table::Table;
 
 /// The verbs of names.
