@@ -24,7 +24,7 @@ pub(crate) enum Failure {
     /// The work was done, but acknowledged data was lost. The log has the details.
     Lost,
     /// The reader of our output has closed it.
-    Unheard,
+    OutputClosed,
     /// The user pressed Ctrl-C, and was informed about what is left behind.
     Interrupted,
 }
@@ -68,7 +68,7 @@ impl Failure {
             }
             Failure::Reported => ExitCode::FAILURE,
             Failure::Lost => ExitCode::from(3),
-            Failure::Unheard => ExitCode::SUCCESS,
+            Failure::OutputClosed => ExitCode::SUCCESS,
             Failure::Interrupted => ExitCode::from(130),
         }
     }

@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anabranch_server::{Scope, TokenError, TokenRecord};
-use anabranch_text::duration;
+use anabranch_text::{duration, utc};
 use clap::{Args, Subcommand};
 
 use crate::args::EXIT_CODES;
 use crate::failure::Failure;
 use crate::out;
-use crate::plan::utc;
 use crate::recipe::DataFolder;
 use crate::table::Table;
 

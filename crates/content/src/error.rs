@@ -206,7 +206,7 @@ impl From<crate::files::Error> for Error {
 impl Error {
     /// Whether the same call may succeed later, without a change by the caller: the disk may recover, the queue may
     /// drain, the store may be opened again.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Error::Disk { .. }
             | Error::Broken(_)

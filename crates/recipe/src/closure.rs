@@ -108,7 +108,7 @@ impl Closure {
     }
 
     /// The only node that reads this one, if this one is its only input and both stream.
-    pub(crate) fn next_in_row(&self, node: NodeId) -> Option<NodeId> {
+    pub(crate) fn next_in_chain(&self, node: NodeId) -> Option<NodeId> {
         if self.dag.dependent_count(node) != 1 || !self.streams(node) {
             return None;
         }

@@ -126,11 +126,11 @@ pub enum Error {
 
 impl Error {
     /// Whether the same call may succeed later.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Error::Function { fault, .. } => matches!(fault, Fault::Passing(_) | Fault::Stopped),
+            Error::Function { fault, .. } => matches!(fault, Fault::Transient(_) | Fault::Stopped),
             Error::Lost { .. } | Error::Deadline | Error::Refused(_) | Error::Stopped => true,
-            Error::Store(error) => error.is_passing(),
+            Error::Store(error) => error.is_transient(),
             _ => false,
         }
     }

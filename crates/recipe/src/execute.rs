@@ -19,7 +19,7 @@ use crate::sink::SMALL;
 use crate::value::{ComputedValue, Origin, StoredValue, ValueBody};
 
 /// The maximum number of functions that are fused.
-pub(crate) const ROW_MOST: usize = 64;
+pub(crate) const CHAIN_MOST: usize = 64;
 
 /// A recipe to compute.
 pub(crate) struct Stage {
@@ -98,7 +98,7 @@ pub(crate) fn join(
 
 /// Computes as many of the first stages as can be fused, in one call. Returns the value and the index of the last
 /// computed stage.
-pub(crate) async fn row(
+pub(crate) async fn chain(
     inner: Arc<Inner>,
     mut stages: Vec<Stage>,
     purposes: Vec<Purpose>,
@@ -217,7 +217,7 @@ fn refused(inner: &Inner, stages: &[Stage], calls: &[Address]) -> Option<Error> 
     })
 }
 
-/// Remembers a failure for lack of resources: of the stage that failed, and of its call. What all stages of a row took
+/// Remembers a failure for lack of resources: of the stage that failed, and of its call. What all stages of a chain took
 /// together is a failure of the last one, because each of them may succeed alone.
 fn refuse(inner: &Inner, addresses: &[Address], calls: &[Address], error: &Error) {
     let Error::Function { address, function, fault } = error else { return };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::Address;
-use anabranch_text::{count, size};
+use anabranch_text::{count, duration, size};
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
 
@@ -240,17 +240,17 @@ pub enum Fault {
         granted: u64,
     },
     /// The call exceeded its time limit.
-    #[error("it took longer than {} s, which is the most for one call; give it less to do", .limit.as_secs())]
+    #[error("the call exceeded its timeout of {}; split the input or raise `call_time`", duration::format(*.limit))]
     TooLong {
         /// The bound.
         limit: Duration,
     },
     /// The call was stopped, because no caller waits for it any more.
-    #[error("it was stopped: nobody waits for it any more")]
+    #[error("the call was cancelled: no caller waits for its value")]
     Stopped,
     /// The call failed for a reason that may be temporary.
     #[error("{0}")]
-    Passing(String),
+    Transient(String),
 }
 
 /// A size in units of 1024 if that is exact, otherwise in bytes.

@@ -7,7 +7,7 @@ use anabranch_content::{Address, BuildAddress, DroppedImport, DryRun, Memo};
 
 use crate::error::Error;
 use crate::events::Event;
-use crate::execute::ROW_MOST;
+use crate::execute::CHAIN_MOST;
 use crate::executor::Executor;
 use crate::pace::Pace;
 use crate::recipe::{CONTEXT, MalformedRecipe, Recipe, encode_checked};
@@ -177,7 +177,7 @@ impl Executor {
                 calls.push(call);
             }
             match link.before {
-                Some(before) if later.len() + 1 < ROW_MOST => at = before,
+                Some(before) if later.len() + 1 < CHAIN_MOST => at = before,
                 _ => break,
             }
             later.push(link);

@@ -215,7 +215,7 @@ impl fmt::Display for ParamKind {
                 write!(out, "{least} bytes, or {} hex digits", least * 2)
             }
             ParamKind::Bytes { least, most } => write!(out, "{least} to {most} bytes, or hex digits"),
-            ParamKind::Names => out.write_str("a list of texts, or one text with commas"),
+            ParamKind::Names => out.write_str("a list of texts, or one text with commas between them"),
             ParamKind::List { of, least, most } => {
                 let of = if **of == ParamKind::Text { "texts".to_owned() } else { format!("values: {of}") };
                 write!(out, "a list of {of}")?;

@@ -13,6 +13,7 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 
 use anabranch_content::Value;
+use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
@@ -168,9 +169,9 @@ impl<'de> Visitor<'de> for ValueFromJson<'_> {
         let value = json.next_value_seed(self)?;
         let second = json.next_key::<String>()?;
         if let (None, Value::Text(text)) = (&second, &value)
-            && let Some(bytes) = file_bytes(&first, text)
+            && BYTES_KEYS.contains(&first.as_str())
         {
-            return bytes.map(Value::Bytes).map_err(A::Error::custom);
+            return bytes_from_text(&first, text).map(Value::Bytes).map_err(A::Error::custom);
         }
         let mut map = BTreeMap::new();
         insert(&mut map, first, value, self.0)?;
@@ -261,15 +262,14 @@ fn insert<E: serde::de::Error>(
     }
 }
 
-/// Decodes bytes as written in recipe files: the text of a table whose only key is `base64` or `hex`.
-fn file_bytes(key: &str, text: &str) -> Option<Result<bytes::Bytes, String>> {
-    let encoding = match key {
-        "base64" => &BASE64,
-        "hex" => &HEXLOWER_PERMISSIVE,
-        _ => return None,
-    };
-    let decoded = encoding.decode(text.as_bytes());
-    Some(decoded.map(bytes::Bytes::from).map_err(|error| format!("not {key}: {error}")))
+/// The keys of bytes that are written as text: the only key of a map.
+pub(crate) const BYTES_KEYS: [&str; 2] = ["base64", "hex"];
+
+/// Decodes bytes that are written as text with one of [`BYTES_KEYS`]. White space is ignored.
+pub(crate) fn bytes_from_text(key: &str, text: &str) -> Result<Bytes, String> {
+    let encoding = if key == "hex" { &HEXLOWER_PERMISSIVE } else { &BASE64 };
+    let dense: String = text.split_ascii_whitespace().collect();
+    encoding.decode(dense.as_bytes()).map(Bytes::from).map_err(|error| format!("not {key}: {error}"))
 }
 
 /// Writes the parameters of a recipe as an object.
@@ -312,7 +312,7 @@ impl Serialize for ValueAsJson<'_> {
 /// Whether a map would be read as something else without `$map`.
 fn is_special(map: &BTreeMap<String, Value>) -> bool {
     let is_bytes = |(key, value): (&String, &Value)| {
-        matches!(value, Value::Text(_)) && ["base64", "hex"].contains(&key.as_str())
+        matches!(value, Value::Text(_)) && BYTES_KEYS.contains(&key.as_str())
     };
     map.keys().any(|key| key.starts_with('$')) || (map.len() == 1 && map.iter().all(is_bytes))
 }
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn bytes_as_recipe_files_write_them() {
-        for text in [r#"{"base64":"AP8="}"#, r#"{"hex":"00fF"}"#] {
+        for text in [r#"{"base64":"AP8="}"#, r#"{"hex":"00fF"}"#, r#"{"hex":" 00\n ff"}"#] {
             assert_eq!(read(text).unwrap(), Value::Bytes(vec![0, 255].into()));
         }
     }

@@ -135,14 +135,14 @@ impl Work<'_> {
     }
 
     /// The nodes that can be fused with this one, starting with itself.
-    fn row_from(&self, node: NodeId) -> Vec<NodeId> {
-        let mut row = vec![node];
-        while row.len() < execute::ROW_MOST
-            && let Some(next) = self.closure.next_in_row(row[row.len() - 1])
+    fn chain_from(&self, node: NodeId) -> Vec<NodeId> {
+        let mut chain = vec![node];
+        while chain.len() < execute::CHAIN_MOST
+            && let Some(next) = self.closure.next_in_chain(chain[chain.len() - 1])
         {
-            row.push(next);
+            chain.push(next);
         }
-        row
+        chain
     }
 
     fn purpose(&self, node: NodeId) -> Purpose {
@@ -178,13 +178,13 @@ impl Workload for Work<'_> {
         let total: u64 = inputs.iter().map(|given| given.size).sum();
         // A function that returns its input has nothing to do, since its input is stored.
         if total >= self.inner.config.fuse_from && !stage.function.signature().passes_input {
-            let row = self.row_from(node);
-            if row.len() > 1 {
-                let stages = row.iter().map(|node| self.stage(*node)).collect();
-                let purposes = row.iter().map(|node| self.purpose(*node)).collect();
-                let fused = execute::row(Arc::clone(self.inner), stages, purposes, inputs);
-                let of = move |place: usize| row[place];
-                return Step::Future(NodeFuture::Row(Box::pin(async move {
+            let chain = self.chain_from(node);
+            if chain.len() > 1 {
+                let stages = chain.iter().map(|node| self.stage(*node)).collect();
+                let purposes = chain.iter().map(|node| self.purpose(*node)).collect();
+                let fused = execute::chain(Arc::clone(self.inner), stages, purposes, inputs);
+                let of = move |place: usize| chain[place];
+                return Step::Future(NodeFuture::Chain(Box::pin(async move {
                     let (computed, place) = fused.await?;
                     Ok(ValueBox(NodeValue { computed, of: of(place) }))
                 })));
@@ -233,7 +233,7 @@ pub(crate) struct ValueBox(NodeValue);
 /// A running node.
 pub(crate) enum NodeFuture {
     One(Waiter<Address, Result<ComputedValue, Error>>, NodeId),
-    Row(Pin<Box<dyn Future<Output = Result<ValueBox, Error>> + Send>>),
+    Chain(Pin<Box<dyn Future<Output = Result<ValueBox, Error>> + Send>>),
 }
 
 impl Future for NodeFuture {
@@ -241,7 +241,7 @@ impl Future for NodeFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
-            NodeFuture::Row(row) => row.as_mut().poll(cx),
+            NodeFuture::Chain(chain) => chain.as_mut().poll(cx),
             NodeFuture::One(waiter, node) => {
                 let node = *node;
                 Pin::new(waiter).poll(cx).map(|landed| match landed {

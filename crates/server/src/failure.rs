@@ -85,7 +85,7 @@ pub(crate) fn status_of(error: &Error) -> Code {
         Error::Function { fault, .. } => match fault {
             Fault::Inputs { .. } | Fault::Param { .. } | Fault::Input { .. } => Code::InvalidArgument,
             Fault::TooLarge { .. } | Fault::TooLong { .. } | Fault::Memory { .. } => Code::ResourceExhausted,
-            Fault::Passing(_) | Fault::Stopped => Code::Unavailable,
+            Fault::Transient(_) | Fault::Stopped => Code::Unavailable,
         },
         Error::TooMany { .. } => Code::ResourceExhausted,
         Error::Lost { .. } | Error::Stopped => Code::Unavailable,

@@ -1,4 +1,4 @@
-//! Text for people: problems with their place in a source, suggestions for misspelled names, durations, sizes and
+//! Text for people: problems with their place in a source, suggestions for misspelled names, times, durations, sizes and
 //! counts in human units, and the colours and fonts of pictures and pages.
 //!
 //! ```
@@ -27,6 +27,7 @@ pub mod money;
 pub mod palette;
 mod count;
 mod panic;
+mod utc;
 
 pub use count::count;
 pub use names::{circle, closest, quote};
@@ -34,3 +35,4 @@ pub use panic::panic_message;
 pub use plain::{Plain, columns};
 pub use problem::{Problem, Problems};
 pub use source::{Excerpt, offset, position};
+pub use utc::utc;

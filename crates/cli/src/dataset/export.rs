@@ -52,7 +52,9 @@ impl Export {
             None => {
                 let mut stdout = BufWriter::with_capacity(1 << 16, io::stdout().lock());
                 match export(&folder, format, Path::new("stdout"), &mut stdout) {
-                    Err(error) if error.cause.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Unheard),
+                    Err(error) if error.cause.kind() == io::ErrorKind::BrokenPipe => {
+                        Err(Failure::OutputClosed)
+                    }
                     exported => Ok(exported.map(drop)?),
                 }
             }

@@ -8,7 +8,7 @@ use anabranch_dataset::stages::StepFate;
 use anabranch_dataset::{Answer, CallRequest, CellState, ForeseenCall, RecordedCall, TracedCell};
 use anabranch_dataset_inspect::{RowPlace, StageStory, StepStory};
 use anabranch_model::{ChatRequest, Role};
-use anabranch_text::{Plain, count, duration, money, quote};
+use anabranch_text::{Plain, count, duration, money, quote, utc};
 use anabranch_value::Value;
 
 use super::check;
@@ -158,22 +158,6 @@ pub(super) fn fate(fate: &StepFate) -> String {
     }
 }
 
-/// Milliseconds since 1970 as a date and a time.
-fn moment(ms: u64) -> String {
-    let (days, seconds) = (ms / 86_400_000, ms / 1_000 % 86_400);
-    // Years begin in March, so that a leap day is the last day of its year.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
 /// The text so far. It contains no control characters.
 struct Page {
     text: String,
@@ -220,7 +204,7 @@ impl Page {
         self.line(0, &format!("row {} of {name} ({folder}): {outcome}", story.row));
         if let Some(built) = &known.built {
             let demo = if built.demo { ", the demo model" } else { "" };
-            let began = moment(built.began_ms);
+            let began = format!("{} UTC", utc(built.began_ms));
             let here = std::env::current_dir().unwrap_or_default();
             let config = built.config.strip_prefix(&here).unwrap_or(&built.config).display();
             self.line(0, &format!("built from {config}, seed {}{demo}, begun {began}", built.seed));
@@ -330,7 +314,7 @@ impl Page {
             _ => format!("took {}", duration::format(took)),
         }));
         facts.extend(cost(known, alias, recorded).map(money::format));
-        facts.push(format!("recorded {}", moment(recorded.at_ms)));
+        facts.push(format!("recorded {} UTC", utc(recorded.at_ms)));
         facts.extend(paid_in_build(known, recorded).map(|paid| match paid {
             true => "paid for by this build".to_owned(),
             false => "paid for before this build, which reused it".to_owned(),
@@ -425,17 +409,5 @@ fn value_text(value: &Value) -> String {
     match value {
         Value::Text(text) => text.to_string(),
         other => other.to_json(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn moments_are_of_the_calendar() {
-        assert_eq!(moment(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(moment(951_782_400_000), "2000-02-29 00:00:00 UTC");
-        assert_eq!(moment(1_794_836_852_999), "2026-11-16 13:47:32 UTC");
     }
 }

@@ -25,7 +25,6 @@ mod new;
 
 use clap::Subcommand;
 
-pub(crate) use captures::utc;
 pub(crate) use project_args::nearest_project;
 pub(crate) use run::{ledger, table};
 

@@ -61,18 +61,7 @@ impl ProjectArgs {
         rows: RowsUse,
         set: impl FnOnce(&mut Config),
     ) -> Result<Engine, Failure> {
-        let setup = Setup {
-            project: self.project()?,
-            registry: self.registry.clone(),
-            env: self.env.clone(),
-            plans: self.plans.clone(),
-            test_ops: self.test_ops,
-            rows: self.rows(rows),
-            cpu_threads: threads.and_then(Threads::cpu_threads),
-            inline_threshold: threads.and_then(|threads| threads.inline_threshold),
-        };
-        let (mut config, warnings) = setup.config()?;
-        out::warnings(&warnings);
+        let mut config = self.config_with(threads, self.rows(rows))?;
         set(&mut config);
         Ok(Engine::load(config)?)
     }
@@ -91,14 +80,20 @@ impl ProjectArgs {
 
     /// The config of an engine without rows.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
+        self.config_with(None, RowsFrom::Nowhere)
+    }
+
+    /// The config of an engine. Warnings about its parts are reported.
+    fn config_with(&self, threads: Option<&Threads>, rows: RowsFrom) -> Result<Config, Failure> {
         let setup = Setup {
             project: self.project()?,
             registry: self.registry.clone(),
             env: self.env.clone(),
             plans: self.plans.clone(),
             test_ops: self.test_ops,
-            rows: RowsFrom::Nowhere,
-            ..Setup::default()
+            rows,
+            cpu_threads: threads.and_then(Threads::cpu_threads),
+            inline_threshold: threads.and_then(|threads| threads.inline_threshold),
         };
         let (config, warnings) = setup.config()?;
         out::warnings(&warnings);

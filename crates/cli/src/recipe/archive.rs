@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, ExportReport};
-use anabranch_text::{count, size};
+use anabranch_text::{count, size, utc};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
@@ -16,7 +16,6 @@ use super::{pin, pour, show};
 use crate::args::STORE_EXIT_CODES;
 use crate::failure::Failure;
 use crate::out;
-use crate::plan::utc;
 use crate::table::Table;
 
 /// Writes an archive.

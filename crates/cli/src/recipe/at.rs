@@ -74,7 +74,7 @@ impl At {
         let checked = backend.health().map_or(Ok(()), |health| self.options.check(&health));
         match result {
             // A closed output is fine, but lost data is not.
-            Err(Failure::Unheard) => checked.and(Err(Failure::Unheard)),
+            Err(Failure::OutputClosed) => checked.and(Err(Failure::OutputClosed)),
             result => {
                 let value = result?;
                 closed.and(checked).map(|()| value)

@@ -519,14 +519,11 @@ async fn receive_archive(
 /// An error of an export. A broken pipe means that the reader has closed it.
 fn unexported(error: StoreError) -> Failure {
     match error {
-        StoreError::Disk { cause, .. } if cause.kind() == BrokenPipe => Failure::Unheard,
+        StoreError::Disk { cause, .. } if cause.kind() == BrokenPipe => Failure::OutputClosed,
         error => error.into(),
     }
 }
 
 fn unwritten(error: &std::io::Error) -> Failure {
-    match error.kind() {
-        BrokenPipe => Failure::Unheard,
-        _ => Failure::of(format!("cannot write the archive: {error}")),
-    }
+    pour::unwritten(Path::new("the archive"), error)
 }

@@ -19,7 +19,7 @@ use crate::wait;
 /// Measures in a store of its own.
 #[derive(Args)]
 pub(crate) struct Bench {
-    /// How many of each.
+    /// The number of calls of each kind.
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
     /// As JSON.

@@ -26,7 +26,7 @@ log says what).";
 /// Shows the use of space.
 #[derive(Args)]
 pub(crate) struct Du {
-    /// The most holders, those with the most bytes alone first.
+    /// The maximum number of lines; the holders with the largest `alone` come first.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     most: u32,
     #[command(flatten)]

@@ -41,7 +41,7 @@ pub(crate) struct Explain {
     /// The same as a page, with a table of the nodes.
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
-    /// The most boxes of the picture; those nearest to the target are drawn.
+    /// The maximum number of boxes in the picture; those nearest to the target are drawn.
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=2000))]
     draw: u32,
     #[command(flatten)]

@@ -49,7 +49,7 @@ pub(crate) struct Get {
     /// Only these bytes: FIRST..END, either may be left out.
     #[arg(long, value_name = "A..B", value_parser = range, default_value = "..", hide_default_value = true)]
     range: Range<u64>,
-    /// The most time that it may take: 500ms, 2s.
+    /// The timeout, such as 500ms or 2s.
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     timeout: Option<Duration>,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! `anabranch recipe ls`.
 
 use anabranch_content::{Address, Class, Holder, Time};
-use anabranch_text::{closest, quote, size};
+use anabranch_text::{closest, quote, size, utc};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value as Json, json};
 
@@ -12,7 +12,6 @@ use super::node::{Node, Value};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
-use crate::plan::utc;
 use crate::table::Table;
 
 pub(super) const HELP: &str = "\
@@ -34,13 +33,13 @@ pub(crate) struct Ls {
     /// Only names that begin with this, and addresses that begin with it if it has at least 4 hex digits.
     #[arg(value_name = "PREFIX|NAME")]
     prefixes: Vec<String>,
-    /// The kinds to list, parted by commas; all if not given.
+    /// The kinds to list, separated by commas; all if not given.
     #[arg(long = "kind", value_name = "KIND", value_enum, value_delimiter = ',')]
     kinds: Vec<Kind>,
-    /// The most lines per kind.
+    /// The maximum number of lines per kind.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     most: u32,
-    /// Begins behind this name or address, which ended the page before; for use with one --kind.
+    /// Begins after this name or address, which ended the previous page; for use with one --kind.
     #[arg(long, value_name = "NAME|ADDRESS", conflicts_with = "prefixes")]
     after: Option<String>,
     #[command(flatten)]

@@ -155,3 +155,35 @@ impl Verb {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use clap::Command;
+
+    use super::*;
+
+    #[test]
+    fn the_page_has_every_option_and_variable() {
+        fn add(command: &Command, names: &mut BTreeSet<String>) {
+            for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                names.extend(arg.get_long().map(|long| format!("--{long}")));
+                names.extend(arg.get_env().map(|name| name.to_string_lossy().into_owned()));
+            }
+            command.get_subcommands().for_each(|verb| add(verb, names));
+        }
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes.md");
+        let (mut names, page) = (BTreeSet::new(), std::fs::read_to_string(file).unwrap());
+        add(&Verb::augment_subcommands(Command::new("recipe")), &mut names);
+        let is_word = |byte: &char| byte.is_ascii_alphanumeric() || matches!(byte, '-' | '_');
+        names.retain(|name| {
+            !page
+                .split(name.as_str())
+                .skip(1)
+                .any(|rest| !rest.chars().next().is_some_and(|next| is_word(&next)))
+        });
+        assert_eq!(names, BTreeSet::new(), "docs/recipes.md lacks these options and variables");
+    }
+}

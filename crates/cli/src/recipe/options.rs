@@ -9,8 +9,8 @@ use crate::failure::Failure;
 /// How a store is opened, and whether its losses fail the command.
 #[derive(Args)]
 pub(crate) struct StoreOptions {
-    /// The most bytes that the store may use: 512MiB, 10GiB, 10GB. Derivable values are evicted to stay below. A server
-    /// that is asked instead has a quota of its own.
+    /// The maximum size of the store, such as 512MiB, 10GiB or 10GB. Derivable values are evicted to stay below. A server
+    /// has its own quota.
     #[arg(long, value_name = "SIZE", env = "ANABRANCH_QUOTA", hide_env_values = true, value_parser = quota)]
     quota: Option<u64>,
     /// Exit with 0 instead of 3 when acknowledged data was lost.

@@ -237,9 +237,10 @@ pub(super) fn spool_file(near: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
+/// The failure of a write. A broken pipe means that the reader has closed it.
+pub(super) fn unwritten(path: &Path, error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::Unheard,
+        io::ErrorKind::BrokenPipe => Failure::OutputClosed,
         _ => Failure::of(format!("cannot write {}: {error}", path.display())),
     }
 }

@@ -1,5 +1,6 @@
 //! `anabranch recipe ref`.
 
+use anabranch_text::utc;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
@@ -8,7 +9,6 @@ use super::show;
 use crate::args::STORE_EXIT_CODES;
 use crate::failure::Failure;
 use crate::out;
-use crate::plan::utc;
 use crate::table::Table;
 
 /// The verbs of names.

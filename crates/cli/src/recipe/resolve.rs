@@ -2,7 +2,7 @@
 
 use anabranch_content::{Address, Memo};
 use anabranch_recipe::{Error, Folder, FolderEntry, ParamsAsJson, Recipe, ValueAsJson};
-use anabranch_text::{duration, size};
+use anabranch_text::{duration, size, utc};
 use clap::Args;
 use serde_json::{Value as Json, json};
 
@@ -10,7 +10,6 @@ use super::at::{At, MissingStore};
 use super::show;
 use crate::failure::Failure;
 use crate::out;
-use crate::plan::utc;
 use crate::table::Table;
 
 /// Describes an address.

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::out;
 
 pub(super) const HELP: &str = "\
-What is damaged is moved to quarantine and missing from then on; recipes compute it again.
+Damaged items are moved to quarantine and are missing from then on; recipes compute their values again.
 
 Exit codes: 0 all is well; 1 something is damaged, or the scrub failed; 2 wrong usage; 3 all is well \
 now, but data that had been acknowledged was lost (the log says what).";
@@ -18,7 +18,7 @@ now, but data that had been acknowledged was lost (the log says what).";
 /// Checks everything.
 #[derive(Args)]
 pub(crate) struct Scrub {
-    /// Reads at most so many MiB a second; if not given, as fast as it goes here, and 32 on a server.
+    /// The read rate limit in MiB per second; default: no limit, 32 on a server.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
     mib_per_second: Option<u64>,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! `anabranch recipe status`.
 
 use anabranch_content::Health;
-use anabranch_text::size;
+use anabranch_text::{count, size};
 use clap::Args;
 use serde_json::{Value as Json, json};
 
@@ -51,7 +51,7 @@ impl Status {
             ];
             // The counters start with the process, so they are only useful for a server.
             if is_remote {
-                facts.push(("gets", format!("{}, {} of them there already", status.gets, status.hits)));
+                facts.push(("gets", format!("{}, {}", status.gets, count(status.hits, "cache hit"))));
                 facts.push(("computed", format!("{}, {} failed", status.computed, status.failed)));
                 facts.push(("computing", status.computing.to_string()));
             }

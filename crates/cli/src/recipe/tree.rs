@@ -16,8 +16,8 @@ use crate::out;
 use crate::table::Table;
 
 pub(super) const HELP: &str = "\
-stdout: a line per recipe, blob, folder and link, each below the recipe or folder that has it. What is \
-there more than once is shown with its inputs the first time. Nothing is computed.
+stdout: a line per recipe, blob, folder and link, each below the recipe or folder that has it. An item \
+that occurs more than once is shown with its inputs the first time. Nothing is computed.
 
   anabranch recipe tree page
 
@@ -30,7 +30,7 @@ pub(crate) struct Tree {
     /// An address, the first 6 or more digits of one, a name, or FOLDER:PATH.
     #[arg(value_name = "TARGET")]
     target: String,
-    /// The most lines.
+    /// The maximum number of lines.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     most: u32,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use std::time::UNIX_EPOCH;
 
 use anabranch_server::runs::{RunFilter, RunKind, RunState, RunSummary};
-use anabranch_text::duration;
+use anabranch_text::{duration, utc};
 use clap::Args;
 
 use crate::failure::Failure;
@@ -92,35 +92,6 @@ fn cells(run: &RunSummary) -> [String; 9] {
 
 /// The start of a run in UTC, such as `2026-03-01 12:30:45`.
 pub(super) fn started(run: &RunSummary) -> String {
-    let seconds = run.started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)
-}
-
-/// The date of a day number after 1970-01-01, in the Gregorian calendar. Years begin in March, so that the leap day is
-/// last.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::civil;
-
-    #[test]
-    fn dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29));
-        assert_eq!(civil(11_017), (2000, 3, 1));
-        assert_eq!(civil(20_513), (2026, 3, 1));
-        assert_eq!(civil(20_512), (2026, 2, 28));
-    }
+    let since = run.started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    utc(u64::try_from(since.as_millis()).unwrap_or_default())
 }

@@ -64,8 +64,8 @@ pub(crate) struct ConfigArgs {
     /// Threads that compute plans: cpu_threads of the project file's engine table, or the number of cores if not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_CPU_THREADS", hide_env_values = true, value_parser = positive)]
     cpu_threads: Option<usize>,
-    /// Threads that compute recipes and datasets, with a lower priority than those of plans: the number of cores if not
-    /// given.
+    /// Threads that compute recipes and datasets, with a lower priority than those of plans: the number of cores plus one
+    /// if not given.
     #[arg(long, value_name = "COUNT", env = "ANABRANCH_BATCH_THREADS", hide_env_values = true, value_parser = positive)]
     batch_threads: Option<usize>,
     /// The largest HTTP body that is not a blob: 16MiB if not given.

@@ -5,10 +5,10 @@ use std::path::Path;
 use anabranch_content::{Address, Store, Value};
 use anabranch_document::{Key, Node, Notes, Span, Table, Tree};
 use bytes::Bytes;
-use data_encoding::{BASE64, HEXLOWER_PERMISSIVE};
 
 use super::named::{NamedPath, Whereabouts};
 use super::{FileBytes, FilesOutside};
+use crate::params_json::{BYTES_KEYS, bytes_from_text};
 use crate::recipe::FunctionId;
 
 /// A blob or a recipe, as declared.
@@ -177,17 +177,9 @@ fn bytes(how: &str, text: &str, at: &Span, folder: &Folder<'_>, notes: &mut Note
     }
 }
 
-/// Decodes bytes from hex or base64. White space is ignored.
+/// Decodes bytes from hex or base64.
 fn decoded(how: &str, text: &str, at: &Span, notes: &mut Notes<'_>) -> Option<Bytes> {
-    let dense: String = text.split_ascii_whitespace().collect();
-    let encoding = if how == "hex" { &HEXLOWER_PERMISSIVE } else { &BASE64 };
-    match encoding.decode(dense.as_bytes()) {
-        Ok(bytes) => Some(bytes.into()),
-        Err(error) => {
-            notes.hint(at, format!("not {how}: {error}"), None);
-            None
-        }
-    }
+    bytes_from_text(how, text).map_err(|problem| notes.hint(at, problem, None)).ok()
 }
 
 fn recipe(key: &Key, fields: Table, notes: &mut Notes<'_>) -> (What, Option<String>) {
@@ -276,13 +268,7 @@ fn value(node: Node, notes: &mut Notes<'_>) -> Option<Value> {
         Tree::List(items) => {
             Value::List(items.into_iter().map(|item| value(item, notes)).collect::<Option<_>>()?)
         }
-        Tree::Table(table) => match as_bytes(table, notes) {
-            Ok(bytes) => Value::Bytes(bytes?),
-            Err(table) => {
-                let entry = |(key, node): (Key, Node)| Some((key.name, value(node, notes)?));
-                Value::Map(table.into_iter().map(entry).collect::<Option<_>>()?)
-            }
-        },
+        Tree::Table(table) => table_value(table, notes)?,
         other @ (Tree::Null | Tree::Big(_) | Tree::Other(_)) => {
             let help = if other.is_null() { "leave it out instead" } else { "write it as text, in quotes" };
             notes.note(&node.at, format!("a parameter cannot be {}", other.kind()), help);
@@ -291,19 +277,20 @@ fn value(node: Node, notes: &mut Notes<'_>) -> Option<Value> {
     })
 }
 
-/// Converts `{ base64 = "..." }` or `{ hex = "..." }` to bytes.
-fn as_bytes(mut table: Table, notes: &mut Notes<'_>) -> Result<Option<Bytes>, Table> {
-    let is_bytes = matches!(&table[..], [(key, Node { value: Tree::Text(_), .. })]
-        if ["base64", "hex"].contains(&key.name.as_str()));
-    match table.pop() {
-        Some((key, Node { at, value: Tree::Text(text) })) if is_bytes => {
-            Ok(decoded(&key.name, &text, &at, notes))
-        }
-        last => {
-            table.extend(last);
-            Err(table)
+/// Converts `{ base64 = "..." }` and `{ hex = "..." }` to bytes, and other tables to maps. `{ "$map" = { ... } }` is the
+/// inner table as a map, whatever its keys are.
+fn table_value(mut table: Table, notes: &mut Notes<'_>) -> Option<Value> {
+    if let [(key, node)] = &mut table[..] {
+        match &mut node.value {
+            Tree::Text(text) if BYTES_KEYS.contains(&key.name.as_str()) => {
+                return decoded(&key.name, text, &node.at, notes).map(Value::Bytes);
+            }
+            Tree::Table(inner) if key.name == "$map" => table = std::mem::take(inner),
+            _ => {}
         }
     }
+    let entry = |(key, node): (Key, Node)| Some((key.name, value(node, notes)?));
+    table.into_iter().map(entry).collect::<Option<_>>().map(Value::Map)
 }
 
 /// Converts a `ref` field: `ref = true` stands for the entry's own name, `ref = "other"` for another name.

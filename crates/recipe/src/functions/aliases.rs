@@ -42,20 +42,20 @@ const fn passing(name: &'static str) -> Row {
 }
 
 const WHOLE: &str = "";
-const CHUNKED: &str = "Deriva's answer is made of those for its chunks of 64 KiB.";
+const CHUNKED: &str = "Deriva applies the function to each 64 KiB chunk and concatenates the results.";
 const TIMING: &str =
-    "Only the bytes are Deriva's; there are no chunks and no waits here, so parameters have no effect.";
-const BY_LINES: &str = "Deriva looks at the lines of a chunk up to the last line feed, and then at the rest; bytes that are \
-    not UTF-8 are an error here.";
-const LITERAL: &str = "A `$` in `replace` stands for a group, also if `find` is no pattern. Deriva looks at the lines of a \
-    chunk up to the last line feed, and then at the rest; bytes that are not UTF-8 are an error here.";
-const LINE_ENDS: &str = "Lines have LF between them and none behind the last.";
+    "The bytes are Deriva's. There are no chunks and no waits here, so parameters have no effect.";
+const BY_LINES: &str = "Deriva handles the lines of a chunk up to the last line feed, and then the rest. Here, \
+    bytes that are not UTF-8 are an error.";
+const LITERAL: &str = "A `$` in `replace` stands for a group, even if `find` is not a pattern. Deriva handles the \
+    lines of a chunk up to the last line feed, and then the rest. Here, bytes that are not UTF-8 are an error.";
+const LINE_ENDS: &str = "The output has an LF between lines and none after the last line.";
 
 const ROWS: [Row; 73] = [
     row("identity", "identity/1.0.0", WHOLE),
-    row("uppercase", "uppercase/1.0.0", "Deriva changes letters chunk by chunk."),
+    row("uppercase", "uppercase/1.0.0", "Deriva converts the letters of each chunk by itself."),
     row("lowercase", "lowercase/1.0.0", WHOLE),
-    row("reverse", "reverse/1.0.0", "Deriva reverses each of its chunks of 64 KiB by itself."),
+    row("reverse", "reverse/1.0.0", "Deriva reverses each 64 KiB chunk by itself."),
     row("base64_encode", "base64_encode/1.0.0", CHUNKED),
     row("base64_decode", "base64_decode/1.0.0", CHUNKED),
     Row { defaults: &[("key", "255")], ..row("xor", "xor/1.0.0", WHOLE) },
@@ -79,7 +79,7 @@ const ROWS: [Row; 73] = [
     row("blake3", "blake3/1.0.0", WHOLE),
     Row {
         refused: &[("patterns", "default", "Deriva's own patterns are not known here; write them out")],
-        ..row("redact", "redact/1.0.0", "Deriva looks at one line after the other; `default` is an error.")
+        ..row("redact", "redact/1.0.0", "Deriva searches line by line. `default` is an error.")
     },
     row("hex_encode", "hex_encode/1.0.0", WHOLE),
     row("hex_decode", "hex_decode/1.0.0", WHOLE),
@@ -90,7 +90,7 @@ const ROWS: [Row; 73] = [
     row("json_lines", "json_lines/1.0.0", LINE_ENDS),
     row("base32_encode", "base32_encode/1.0.0", CHUNKED),
     row("base32_decode", "base32_decode/1.0.0", CHUNKED),
-    row("min_max", "min_max/1.0.0", "Of no bytes, this is an error; Deriva answers two bytes."),
+    row("min_max", "min_max/1.0.0", "An empty input is an error; Deriva returns two bytes."),
     row("histogram", "histogram/1.0.0", WHOLE),
     row("zstd_compress", "zstd_compress/1.0.0", CHUNKED),
     row("zstd_decompress", "zstd_decompress/1.0.0", CHUNKED),
@@ -111,10 +111,10 @@ const ROWS: [Row; 73] = [
     row(
         "merge",
         "concat/1.0.0",
-        "Deriva mixes chunks in the order they arrive; here, inputs follow each other.",
+        "The inputs are concatenated; Deriva mixes their chunks in the order in which they arrive.",
     ),
     row("json_validate", "json_validate/1.0.0", WHOLE),
-    row("schema_validate", "schema_validate/1.0.0", "Deriva's checks types, required names and enums only."),
+    row("schema_validate", "schema_validate/1.0.0", "Deriva checks only types, required names and enums."),
     row("magic_bytes", "magic_bytes/1.0.0", WHOLE),
     row("size_limit", "size_limit/1.0.0", WHOLE),
     row("checksum_verify", "crc32_verify/1.0.0", WHOLE),
@@ -140,12 +140,12 @@ const ROWS: [Row; 73] = [
         renamed: &[("expected_caddr", "expected_hash")],
         ..row("caddr_verify", "sha256_verify/1.0.0", WHOLE)
     },
-    row("sum", "sum/1.0.0", "A line that is not a number is an error; Deriva leaves it out."),
-    row("average", "average/1.0.0", "A line that is not a number is an error; Deriva leaves it out."),
+    row("sum", "sum/1.0.0", "A line that is not a number is an error; Deriva skips it."),
+    row("average", "average/1.0.0", "A line that is not a number is an error; Deriva skips it."),
     row("entropy", "entropy/1.0.0", WHOLE),
 ];
 
-const INTERLEAVED: &str = "Blocks have 65536 bytes by default; Deriva interleaves the chunks as they arrive.";
+const INTERLEAVED: &str = "The default block size is 65536 bytes; Deriva interleaves chunks as they arrive.";
 
 /// Bitwise and byte-swap functions, with Deriva's defaults.
 const BITWISE: [Row; 4] = [
@@ -160,17 +160,17 @@ const BITWISE: [Row; 4] = [
 #[cfg(test)]
 pub(super) const NOT_HERE: [(&str, &[&str]); 4] = [
     (
-        "they choose, order or drop whole chunks, and return a value of one chunk as it is or not at all; the functions \
-         of these names here work on lines",
+        "They select, reorder or drop whole chunks, and return a value of one chunk unchanged or not at all. The \
+         functions of these names here work on lines.",
         &["filter", "sample", "head", "tail", "deduplicate", "sort", "unique", "partition"],
     ),
     (
-        "they write a digest, or a nonce and a tag, for each chunk: no function of whole values writes the same",
+        "They write a digest, or a nonce and a tag, per chunk. No function of whole values writes the same.",
         &["merkle_tree", "chunk_hash", "rolling_hash", "aead_encrypt", "aead_decrypt"],
     ),
-    ("their answer depends on time", &["debounce"]),
+    ("Its output depends on time.", &["debounce"]),
     (
-        "they are other functions than the batch ones of the same name, and there is none here that does the same",
+        "They differ from the batch functions of the same name, and no function here is equivalent.",
         &[
             "pad",
             "line_count",

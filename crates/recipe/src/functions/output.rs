@@ -26,7 +26,7 @@ impl Signature {
     }
 }
 
-const ABOUT: &str = "the most bytes of the output; more is an error";
+const ABOUT: &str = "the maximum size of the output in bytes; a larger output is an error";
 
 impl Arguments<'_> {
     /// The parameter `max_bytes`.

@@ -228,7 +228,7 @@ impl Function for Endless {
     }
 
     fn begin(&self, call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
-        self.1.lock().unwrap().send(Fault::Passing("begun".to_owned())).unwrap();
+        self.1.lock().unwrap().send(Fault::Transient("begun".to_owned())).unwrap();
         loop {
             if let Err(fault) = call.budget.check() {
                 self.1.lock().unwrap().send(fault.clone()).unwrap();

@@ -283,7 +283,7 @@ fn selections_of_other_formats() {
             "lines_select/1",
             &[b"1\n"],
             &[("lines", "3,2")],
-            "! parameter `lines`: \"2\" does not come behind line 3",
+            "! parameter `lines`: \"2\" is not after line 3; write the numbers in ascending order",
         ),
         (
             "lines_select/1",

@@ -34,7 +34,7 @@ fn diff_and_patch_look_at_lines_without_their_ends() {
             "patch/1.0.0",
             &[b"a", b"@@ -9,0 +9,1 @@\n+x\n"],
             &[],
-            "! input 2: line 1: the change begins behind line 8; it may begin behind line 0 to 1 of the original",
+            "! input 2: line 1: the header places the hunk after line 8; expected a line from 0 to 1",
         ),
         (
             "patch/1.0.0",
@@ -135,7 +135,7 @@ fn streaming_names_are_the_same_functions() {
             "streaming_caddr_verify/1.0",
             &[b"a"],
             &[],
-            "! parameter `expected_caddr`: missing: 32 bytes, or 64 hex digits (the digest)",
+            "! parameter `expected_caddr`: missing: 32 bytes, or 64 hex digits (the expected digest)",
         ),
         (
             "streaming_caddr_verify/1.0",

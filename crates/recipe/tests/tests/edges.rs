@@ -68,10 +68,10 @@ fn errors_say_if_the_same_call_may_succeed_later() {
         StoreError::Missing { address },
     ];
     for error in for_good {
-        assert!(!Error::Store(error.clone()).is_passing(), "{error:?}");
+        assert!(!Error::Store(error.clone()).is_transient(), "{error:?}");
     }
     for error in [StoreError::Quota { used: 1, quota: 1 }, StoreError::Closed] {
-        assert!(Error::Store(error.clone()).is_passing(), "{error:?}");
+        assert!(Error::Store(error.clone()).is_transient(), "{error:?}");
     }
 }
 

@@ -93,7 +93,7 @@ fn parameters_have_types() {
     let text = r#"
         [recipe.all]
         function = "any/1"
-        params = { int = 7, float = 0.5, bool = true, text = "7", list = [1, [2]], map = { a = { b = 1 } }, bytes = { hex = "ff" } }
+        params = { int = 7, float = 0.5, bool = true, text = "7", list = [1, [2]], map = { a = { b = 1 } }, bytes = { hex = "f\tf" }, special = { "$map" = { hex = "ff" } } }
     "#;
     let file =
         RecipeFile::parse("types.toml", text, FileFormat::Toml, &functions, UnknownFunction::Refuse).unwrap();
@@ -106,6 +106,7 @@ fn parameters_have_types() {
         ("list", Value::List(vec![Value::Int(1), Value::List(vec![Value::Int(2)])])),
         ("map", map("a", map("b", Value::Int(1)))),
         ("bytes", Value::Bytes(vec![255].into())),
+        ("special", map("hex", Value::Text("ff".into()))),
     ];
     assert_eq!(file.recipes[0].params, expected.map(|(name, value)| (name.to_owned(), value)).into());
 }

@@ -146,7 +146,7 @@ fn ciphers() {
     let zeros = [("key", &*zeros[0].1), ("nonce", &*zeros[1].1)];
     let sealed = b"\xce\xa7\x40\x3d\x4d\x60\x6b\x6e\x07\x4e\xc5\xd3\xba\xf3\x9d\x18\xd0\xd1\xc8\xa7\x99\x99\x6b\xf0\x26\
                    \x5b\x98\xb5\xd4\x8a\xb9\x19";
-    let unlike = "! input 1: its tag is not that of its bytes with this key and nonce";
+    let unlike = "! input 1: its tag does not fit its bytes, the key and the nonce";
     golden(&[
         (
             "encrypt/1.0.0",

@@ -119,7 +119,7 @@ fn lines_of_several_inputs() {
             "merge_sorted/1.0.0",
             &[b"a", b"b\nc\na\n"],
             &[],
-            "! input 2: line 3 comes before the one above it in the order of bytes; sort it first",
+            "! input 2: line 3 is out of byte order; sort the input first",
         ),
     ]);
 }
@@ -193,7 +193,7 @@ fn differences() {
             &[],
             r#"! input 2: line 2: "b\n" is not line 1 of the original: "a\n""#,
         ),
-        ("patch/2.0.0", &[b"a\n", b"@@ -1 +1 @@\n-a\n"], &[], "! input 2: line 2: the change ends early"),
+        ("patch/2.0.0", &[b"a\n", b"@@ -1 +1 @@\n-a\n"], &[], "! input 2: line 2: the hunk ends early"),
         (
             "patch/2.0.0",
             &[b"a\n", b"@@ -0,0 +1 @@\n+b\n+c\n"],
@@ -204,13 +204,13 @@ fn differences() {
             "patch/2.0.0",
             &[b"a\n", b"@@ -7,0 +8 @@\n+b\n"],
             &[],
-            "! input 2: line 1: the change begins behind line 7; it may begin behind line 0 to 1 of the original",
+            "! input 2: line 1: the header places the hunk after line 7; expected a line from 0 to 1",
         ),
         (
             "patch/2.0.0",
             &[b"a\n", b"hello\n"],
             &[],
-            "! input 2: line 1: not a unified diff: no `--- ` and `+++ ` before the changes",
+            "! input 2: line 1: not a unified diff: no `--- ` and `+++ ` before the hunks",
         ),
     ]);
 }
@@ -373,7 +373,7 @@ fn much_in_another_order_is_refused() {
     let diff = |old: Bytes, new: Bytes| {
         shown(&given(&functions, "diff/2.0.0", &[vec![old], vec![new]], &Params::new()))
     };
-    let refused = "! input 2: has too many lines of the first input in another order; sort both, or compare parts of them";
+    let refused = "! input 2: has too many lines of the first input in a different order; sort both, or compare parts of them";
     assert_eq!(diff(numbers(&mut (0..200_000)), numbers(&mut (0..200_000).rev())), refused);
     let repeated = Bytes::from("a\nb\n".repeat(100_000));
     assert_eq!(diff(repeated, Bytes::from_static(b"b\na\n")), refused);

@@ -48,7 +48,7 @@ impl World {
             Ok(inputs.concat().into())
         });
         functions.add_whole("failing", "1", any, |_, _| Err(Fault::input(0, "not to its taste")));
-        functions.add_whole("passing", "1", any, |_, _| Err(Fault::Passing("out of luck".to_owned())));
+        functions.add_whole("passing", "1", any, |_, _| Err(Fault::Transient("out of luck".to_owned())));
         functions.add_whole("panicking", "1", any, |_, _| panic!("on purpose"));
         functions
     }

@@ -165,16 +165,16 @@ impl NoticeStream {
     /// Waits until the server confirms the subscription.
     pub(super) async fn begin(mut stream: Streaming<proto::EventsReply>) -> Result<NoticeStream, Error> {
         let first = stream.message().await?.ok_or_else(|| cut_short("its beginning"))?;
-        match wire::heard(first)? {
+        match wire::event(first)? {
             None => Ok(NoticeStream { stream }),
-            Some(heard) => Err(Error::Answer(format!("a stream of events begins with {heard:?}"))),
+            Some(event) => Err(Error::Answer(format!("a stream of events begins with {event:?}"))),
         }
     }
 
     /// The next event; `None` once the server has closed the stream.
     pub async fn next(&mut self) -> Option<Result<Notice, Error>> {
         match self.stream.message().await {
-            Ok(Some(reply)) => wire::heard(reply).map_err(Error::from).transpose(),
+            Ok(Some(reply)) => wire::event(reply).map_err(Error::from).transpose(),
             Ok(None) => None,
             Err(status) => Some(Err(status.into())),
         }

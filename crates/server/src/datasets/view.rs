@@ -44,7 +44,7 @@ impl Datasets {
     }
 }
 
-/// The text of the configuration, with `***` in place of keys and headers. Blocks.
+/// The text of the configuration, with `(secret)` in place of keys and headers. Blocks.
 fn config(job: &Job) -> Option<String> {
     let text = std::fs::read_to_string(job.folder.join(&job.spec.config)).ok()?;
     let (config, _) = Config::parse(&job.spec.config, &text, &mut Setting::default()).ok()?;

@@ -67,7 +67,7 @@ fn described(name: &str, history: &[NameChange]) -> Response {
 /// The new address of a name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Meaning {
+struct NewAddress {
     address: String,
 }
 
@@ -81,9 +81,9 @@ pub(super) async fn set(
     let name = super::path(name)?;
     let address = super::parsed(&shared, body, |text, _| {
         let bad = |message: String| Failure::new(Code::InvalidArgument, message);
-        let meaning: Meaning = serde_json::from_slice(text)
+        let new: NewAddress = serde_json::from_slice(text)
             .map_err(|error| bad(format!("the body is not {{\"address\": \"...\"}}: {error}")))?;
-        meaning.address.parse().map_err(|problem| bad(format!("`address`: {problem}")))
+        new.address.parse().map_err(|problem| bad(format!("`address`: {problem}")))
     })
     .await?;
     if let Some(conflict) = change(&shared, &name, Some(address), &headers).await? {

@@ -336,12 +336,11 @@ impl Recipes for OfRecipes {
         use proto::events_reply::Heard as WireEvent;
         let listening = proto::EventsReply { heard: Some(WireEvent::Listening(proto::Listening {})) };
         let state = (self.0.executor.listen(), self.0.closing.subscribe());
-        let heard = stream::unfold(state, |(mut listener, mut closing)| async move {
-            let heard = next_event(&mut listener, &mut closing).await?;
-            let told = wire::from_heard(heard);
-            Some((told.map_err(|bad| Status::unimplemented(bad.0)), (listener, closing)))
+        let events = stream::unfold(state, |(mut listener, mut closing)| async move {
+            let event = wire::from_event(next_event(&mut listener, &mut closing).await?);
+            Some((event.map_err(|bad| Status::unimplemented(bad.0)), (listener, closing)))
         });
-        Ok(Response::new(stream::iter([Ok(listening)]).chain(heard).boxed()))
+        Ok(Response::new(stream::iter([Ok(listening)]).chain(events).boxed()))
     }
 }
 
@@ -349,7 +348,7 @@ impl Recipes for OfRecipes {
 async fn next_event(listener: &mut Listener, closing: &mut watch::Receiver<bool>) -> Option<Notice> {
     let closed = std::pin::pin!(closing.wait_for(|closing| *closing));
     match select(std::pin::pin!(listener.next()), closed).await {
-        Either::Left((heard, _)) => heard,
+        Either::Left((event, _)) => event,
         Either::Right(_) => None,
     }
 }

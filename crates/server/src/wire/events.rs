@@ -7,7 +7,7 @@ use crate::proto::recipes as proto;
 use crate::proto::recipes::events_reply::Heard as WireEvent;
 
 /// The event of a reply; `None` for the message that begins a stream.
-pub(crate) fn heard(reply: proto::EventsReply) -> Result<Option<Notice>, Bad> {
+pub(crate) fn event(reply: proto::EventsReply) -> Result<Option<Notice>, Bad> {
     let event = match set("heard", reply.heard)? {
         WireEvent::Listening(_) => return Ok(None),
         WireEvent::Lost(count) => return Ok(Some(Notice::Lost(count))),
@@ -39,8 +39,8 @@ pub(crate) fn heard(reply: proto::EventsReply) -> Result<Option<Notice>, Bad> {
     Ok(Some(Notice::Event(event)))
 }
 
-pub(crate) fn from_heard(heard: Notice) -> Result<proto::EventsReply, Bad> {
-    let told = match heard {
+pub(crate) fn from_event(notice: Notice) -> Result<proto::EventsReply, Bad> {
+    let event = match notice {
         Notice::Lost(count) => WireEvent::Lost(count),
         Notice::Event(Event::Added { address }) => {
             WireEvent::Added(proto::AddedEvent { address: from_address(&address) })
@@ -64,5 +64,5 @@ pub(crate) fn from_heard(heard: Notice) -> Result<proto::EventsReply, Bad> {
         }
         Notice::Event(other) => return Err(Bad(format!("the wire has no word for {other:?}"))),
     };
-    Ok(proto::EventsReply { heard: Some(told) })
+    Ok(proto::EventsReply { heard: Some(event) })
 }

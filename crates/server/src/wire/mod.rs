@@ -11,7 +11,7 @@ pub(crate) use answers::{
     collect, collected, exported, from_collect, from_collected, from_exported, from_invalidate,
     from_invalidated, from_put, from_scrubbed, from_status, invalidate, invalidated, put, scrubbed, status,
 };
-pub(crate) use events::{from_heard, heard};
+pub(crate) use events::{event, from_event};
 pub(crate) use functions::{from_function, function};
 pub(crate) use inside::{
     from_import_record, from_imported, from_listed_blob, from_listed_derivation, from_listed_memo,

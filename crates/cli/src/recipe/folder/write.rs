@@ -16,6 +16,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::super::backend::Backend;
 use super::super::interrupt::CleaningGuard;
 use super::super::place::check_output;
+use super::super::pour::unwritten;
 use super::super::progress::{ComputeProgress, lock, watched};
 use super::plan::{Plan, PlannedFile};
 use crate::failure::Failure;
@@ -183,8 +184,4 @@ fn sync(folder: &Path) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
-}
-
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::of(format!("cannot write {}: {error}", path.display()))
 }

@@ -38,7 +38,7 @@ async fn a_name_changes_only_from_the_expected_value() {
         format!("\"report\" points to {first}, not unset as expected; read it again and decide anew")
     );
     let conflict = store.name_if("report", None, Some(second)).await.unwrap_err();
-    assert!(!conflict.is_passing());
+    assert!(!conflict.is_transient());
     assert!(store.name_if("report", Some(second), Some(first)).await.unwrap());
     assert!(store.name_if("report", None, Some(second)).await.unwrap());
     assert_eq!(store.named("report").await.unwrap(), None);

@@ -24,8 +24,8 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         recorded(signature(
             "csv_to_json/1.0.0",
-            "A JSON list of an object for each record, two spaces deeper in each; all values are texts, and keys are in \
-             the order of their bytes.",
+            "A JSON list with one object per record, indented by two spaces. All values are texts, and \
+             keys are in byte order.",
         ))
         .bounds_output()
         .nanos_per_kib(5000),
@@ -37,17 +37,18 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         recorded(signature(
             "csv_select/1",
-            "Some columns of the CSV, in the order they are named in; lines end at LF.",
+            "The columns with these names, in the order of the names, as CSV. Lines end at LF.",
         ))
-        .needs("columns", ParamKind::Names, "names of the header, each once")
+        .needs("columns", ParamKind::Names, "names from the header, each once")
         .nanos_per_kib(3000),
         |call| Ok(of_records(call, Select { wanted: columns(call)?, columns: Vec::new() })),
     ));
     functions.add(whole(
         keyed(signature(
             "json_to_csv/1.0.0",
-            "CSV of a JSON list of objects: a header of all their keys, then a record for each, with LF behind it. \
-             A missing field is empty; texts are written as they are, null is `null`, other values are JSON.",
+            "A JSON list of objects as CSV: a header of all their keys, then one record per object, each \
+             with LF at its end. A missing field is empty, a text is written without JSON's quotes, null \
+             is `null`, other values are JSON.",
         ))
         .bounds_held_output()
         .nanos_per_kib(25_000),

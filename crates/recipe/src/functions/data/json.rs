@@ -18,8 +18,8 @@ use crate::signature::Signature;
 use crate::whole::{Body, whole};
 
 /// The rules by which JSON is read and written, shared by all functions that do both.
-pub(super) const KEYS: &str = " Keys are in the order of their bytes; of equal ones the last counts. Numbers are 64-bit \
-    integers or floats. At most 127 lists and objects may be around a value.";
+pub(super) const KEYS: &str = " Keys are in byte order; of duplicate keys the last one is used. Numbers \
+    are 64-bit integers or floats. Values are nested in at most 127 lists and objects.";
 
 /// The usual memory of a parsed document, per byte of text.
 pub(super) const TREE: u64 = 12;
@@ -31,8 +31,7 @@ pub(super) fn keyed(mut signature: Signature) -> Signature {
 }
 
 pub(super) fn add(functions: &mut Functions) {
-    let pretty = signature("pretty_json/1.0.0", "The JSON, two spaces deeper in each list and object.")
-        .bounds_held_output();
+    let pretty = signature("pretty_json/1.0.0", "The JSON, indented by two spaces.").bounds_held_output();
     functions.add(whole(keyed(pretty).nanos_per_kib(15_000), |call| {
         let most = call.max_bytes_held()?;
         Ok(Box::new(move |inputs, budget| {
@@ -48,15 +47,15 @@ pub(super) fn add(functions: &mut Functions) {
     }));
     let lines = signature(
         "json_lines/1.0.0",
-        "The elements of a JSON list, each without white space in a line of its own; LF is between them, and \
-         none behind the last.",
+        "The elements of a JSON list as compact JSON, one per line. The output has an LF between lines and \
+         none after the last line.",
     );
     functions.add(whole(keyed(lines).nanos_per_kib(13_000), |_| changed(lines_of)));
     functions.add(whole(
         signature(
             "json_validate/1.0.0",
-            "The input as it is, if it is JSON. At most 127 lists and objects may be around a value, and numbers \
-             must be in the range of a 64-bit float; a key may be there twice.",
+            "Returns the input unchanged; fails if it is not JSON. Values are nested in at most 127 lists \
+             and objects, and numbers must be in the range of a 64-bit float. Duplicate keys are allowed.",
         )
         .nanos_per_kib(3000),
         |_| {
@@ -76,8 +75,8 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         keyed(signature(
             "json_from_lines/1",
-            "A JSON list of what the lines are, which is JSON each; without white space. Blank lines are left out. A \
-             line has at most 16 MiB.",
+            "The lines, each a JSON value, as one compact JSON list. Blank lines are skipped. A line has \
+             at most 16 MiB.",
         ))
         .nanos_per_kib(13_000),
         |call| Ok(of_lines(call, FromLines { begun: false, budget: Arc::clone(call.budget) })),

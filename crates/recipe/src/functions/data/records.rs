@@ -19,9 +19,9 @@ pub(super) const FIELDS_MOST: usize = 1 << 16;
 const FIELD_STEPS: u64 = 8;
 
 /// The rules for CSV input, shared by all functions that read it.
-pub(super) const RECORDS: &str = " The input is UTF-8 with commas, quotes and a header; blank lines and a byte order \
-    mark are left out. All records have as many fields as the header, whose names differ; a record has at most 16 \
-    MiB and 65536 fields.";
+pub(super) const RECORDS: &str = " The input is UTF-8 with commas, quotes and a header. Blank lines and a \
+    byte order mark are skipped. All records have as many fields as the header, whose names are unique. A \
+    record has at most 16 MiB and 65536 fields.";
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
 

@@ -32,17 +32,18 @@ const UNSUPPORTED: [&str; 5] =
     ["unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef", "$anchor"];
 
 pub(super) fn add(functions: &mut Functions) {
-    let about = "The input as it is, if it is JSON that the schema allows. `$ref` may point into the same schema only; \
-                 `format` is not checked; patterns are regular expressions in Rust's syntax. Refused are schemas with \
-                 `unevaluatedItems`, `unevaluatedProperties`, `$dynamicRef`, `$recursiveRef` and `$anchor`.";
+    let about = "Returns the input unchanged; fails if it is not JSON that matches the schema. `$ref` must \
+        point into the same schema. `format` is not checked. Patterns are regular expressions in Rust's \
+        syntax. Schemas with `unevaluatedItems`, `unevaluatedProperties`, `$dynamicRef`, `$recursiveRef` \
+        or `$anchor` are refused.";
     functions.add(whole(
         keyed(signature("schema_validate/1.0.0", about))
             .needs("schema", ParamKind::Text, "a JSON Schema (2020-12, or draft 7) of at most 1 MiB")
             .compiles()
             .nanos_per_kib(30_000)
             .unlike_deriva(
-                "Deriva reads the files and web pages that `$ref` names; here that is an error. So are the keywords that \
-                 are refused. At most 20 violations are listed.",
+                "A `$ref` to a file or a web page is an error; Deriva reads it. The keywords that are \
+                 refused are errors, too. At most 20 violations are listed.",
             ),
         begin,
     ));

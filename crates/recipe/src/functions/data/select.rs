@@ -19,16 +19,16 @@ use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
-        select(signature("json_select/1", "The value at a place of the JSON, as JSON without white space.")),
+        select(signature("json_select/1", "The value at a place in the JSON, as JSON without white space.")),
         |call| selecting(call, |input, budget| parsed(0, input, budget)),
     ));
     let mut from_yaml =
-        signature("yaml_select/1", "The value at a place of the YAML, as JSON without white space.");
+        signature("yaml_select/1", "The value at a place in the YAML, as JSON without white space.");
     from_yaml.about.to_mut().push_str(yaml::YAML);
     functions.add(whole(select(from_yaml).nanos_per_kib(yaml::COST), |call| selecting(call, yaml::read)));
     let from_toml = signature(
         "toml_select/1",
-        "The value at a place of the TOML, as JSON without white space; dates and times are texts.",
+        "The value at a place in the TOML, as JSON without white space; dates and times are texts.",
     );
     functions.add(whole(select(from_toml), |call| {
         selecting(call, |input, budget| toml::read(input, Dates::Text, budget))
@@ -40,15 +40,10 @@ fn select(signature: Signature) -> Signature {
         .needs(
             "path",
             ParamKind::Text,
-            "the place: a JSON pointer (`/users/0/name`; empty is all), or names and indexes (`users[0].name`, \
-             `[\"a name\"]`)",
+            "the place: a JSON pointer (`/users/0/name`; empty for the whole document), or names and \
+             indexes (`users[0].name`, `[\"a name\"]`)",
         )
-        .may(
-            "as",
-            ParamKind::one_of(&["json", "text"]),
-            "json",
-            "`text` gives a text without its quotes",
-        )
+        .may("as", ParamKind::one_of(&["json", "text"]), "json", "`text` returns a text without its quotes")
         .nanos_per_kib(15_000)
 }
 

@@ -56,23 +56,29 @@ const MEMORY: MemoryNeed = MemoryNeed {
 fn described() -> Signature {
     let mut signature = signature(
         "template/1",
-        "The rendered template, in Jinja's syntax. Its variables are the inputs, as the list `inputs` and by their \
-         names, and `values`. A variable that is not there is an error; nothing is escaped by default. There are `for` \
-         (with `if`, `else`, `break`, `continue` and what `loop` knows), `if`, and expressions with `range`; values get \
-         no other names, nothing else can be called, and there are no other templates, no files and no clock. A loop \
-         goes over a variable, a part of one, or a list of such. The template has at most 1 MiB, the inputs 16 MiB \
-         together, `values` 16 MiB, the intermediate values of an expression 32 MiB, a range 100000 numbers.",
+        "The rendered template, in Jinja's syntax. Its variables are the inputs, as the list `inputs` and \
+         by their names, and `values`. An undefined variable is an error, and nothing is escaped by \
+         default. Supported are `for` (with `if`, `else`, `break`, `continue` and the fields of `loop`), \
+         `if`, and expressions with `range`. There are no assignments, other calls, other templates, files \
+         or clock. A loop iterates over a variable, a part of one, or a list of these. A template has at \
+         most 1 MiB, the inputs 16 MiB together, `values` 16 MiB, the intermediate values of an expression \
+         32 MiB, a range 100000 numbers.",
     )
     .inputs(Arity::at_least(0))
     .needs("template", ParamKind::Text, "the template")
-    .may("names", ParamKind::list(ParamKind::Text, 0), no_values(), "names of the inputs, in order, one per input")
-    .may("format", ParamKind::one_of(&["text", "json"]), "text", "what the inputs are")
-    .may("values", ParamKind::Map, no_entries(), "more variables")
+    .may(
+        "names",
+        ParamKind::list(ParamKind::Text, 0),
+        no_values(),
+        "names of the inputs, in order, one per input",
+    )
+    .may("format", ParamKind::one_of(&["text", "json"]), "text", "the format of the inputs")
+    .may("values", ParamKind::Map, no_entries(), "further variables")
     .may(
         "fuel",
         ParamKind::int(1, FUEL_MOST as i128),
         FUEL,
-        "the most steps the template may take, one more for each 64 bytes it looks at, makes or gives",
+        "the maximum number of steps; 64 bytes that the template reads, makes or writes count as one more",
     )
     .bounds_output()
     // The cost depends on the template rather than on the inputs.

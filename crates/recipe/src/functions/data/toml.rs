@@ -22,24 +22,24 @@ pub(super) const USUAL: u64 = 75;
 pub(super) fn add(functions: &mut Functions) {
     let without_dates = signature(
         "toml_to_json/1.0.0",
-        "The TOML as JSON without white space, keys in the order of their bytes. Refused are dates and times (2.0.0 \
-         takes them), `nan` and `inf`.",
+        "The TOML as JSON without white space, keys in byte order. Dates and times are refused (version \
+         2.0.0 accepts them), and so are `nan` and `inf`.",
     );
     functions.add(whole(without_dates.claims(USUAL).nanos_per_kib(80_000), |_| {
         changed(|input, budget| compact(&read(input, Dates::Refused, budget)?, budget))
     }));
     let with_dates = signature(
         "toml_to_json/2.0.0",
-        "The TOML as JSON without white space, keys in the order of their bytes; dates and times are texts, as RFC 3339 \
-         writes them. Refused are `nan` and `inf`.",
+        "The TOML as JSON without white space, keys in byte order. Dates and times are texts in the format \
+         of RFC 3339. `nan` and `inf` are refused.",
     );
     functions.add(whole(with_dates.claims(USUAL).nanos_per_kib(80_000), |_| {
         changed(|input, budget| compact(&read(input, Dates::Text, budget)?, budget))
     }));
     let to_toml = signature(
         "json_to_toml/1.0.0",
-        "The JSON object as TOML, tables behind values. Refused are null, and integers beyond 64 \
-             bits with a sign.",
+        "The JSON object as TOML, with tables after values. Null and integers beyond 64 signed bits are \
+         refused.",
     )
     .bounds_held_output();
     functions.add(whole(keyed(to_toml).nanos_per_kib(35_000), |call| {

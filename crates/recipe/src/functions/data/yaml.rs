@@ -23,10 +23,10 @@ use crate::signature::Signature;
 use crate::whole::{Body, whole};
 
 /// The rules by which YAML is read, shared by all functions that read it.
-pub(super) const YAML: &str = " The input is one document of YAML 1.2; `<<` merges, and keys are texts or are read as such. \
-    Integers beyond 64 bits become floats. \
-    Refused are keys that are there twice, tags beyond those of the core schema, `.nan` and `.inf`, more than 1000000 \
-    nodes from aliases, and more than 127 lists and maps around a value.";
+pub(super) const YAML: &str = " The input is one document of YAML 1.2. `<<` merges. Keys are texts, or are \
+    read as texts. Integers beyond 64 bits become floats. Refused are duplicate keys, tags outside the \
+    core schema, `.nan` and `.inf`, more than 1000000 nodes from aliases, and values nested in more than \
+    127 lists and maps.";
 
 /// The cost depends on the number of aliases, and on the nodes that each of them repeats.
 pub(super) const COST: u32 = Signature::OPAQUE;
@@ -37,7 +37,7 @@ const READER: u64 = 8;
 pub(super) fn add(functions: &mut Functions) {
     let mut to_json = signature(
         "yaml_to_json/1.0.0",
-        "The YAML as JSON without white space; keys keep their order, and nothing is null.",
+        "The YAML as JSON without white space; keys keep their order, and an empty document is null.",
     );
     to_json.about.to_mut().push_str(YAML);
     functions.add(whole(to_json.bounds_held_output().claims(TREE).nanos_per_kib(COST), |call| {
@@ -51,19 +51,20 @@ pub(super) fn add(functions: &mut Functions) {
     }));
     let to_yaml = signature(
         "json_to_yaml/1.0.0",
-        "The JSON as YAML, a key or an element in each line. A text is without quotes if it is ASCII words that a reader \
-         of YAML 1.2 takes for nothing else: `yes` is, and a reader of YAML 1.1 takes it for true; 2.0.0 quotes it.",
+        "The JSON as YAML, one key or element per line. A text of ASCII words has no quotes if YAML 1.2 \
+         reads it as text; YAML 1.1 reads some of them as other values, such as `yes` as true, and version \
+         2.0.0 quotes those.",
     )
     .bounds_held_output()
     .unlike_deriva(
-        "Texts that need quotes have those of JSON. Deriva writes single quotes, or none where other characters than ASCII \
-         words are harmless, and several lines as a block.",
+        "Texts that need quotes are quoted as in JSON. Deriva writes single quotes, no quotes where \
+         characters outside ASCII words do no harm, and a text of several lines as a block.",
     );
     functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |call| to_yaml_as(call, &WORDS_OF_1_2)));
     let to_yaml = signature(
         "json_to_yaml/2.0.0",
-        "The JSON as YAML, a key or an element in each line. A text is without quotes only if it is ASCII words that no \
-         reader takes for something else; else it is as in JSON.",
+        "The JSON as YAML, one key or element per line. A text of ASCII words has no quotes if YAML 1.1 \
+         and 1.2 read it as text; other texts are quoted as in JSON.",
     )
     .bounds_held_output();
     functions.add(whole(keyed(to_yaml).nanos_per_kib(15_000), |call| to_yaml_as(call, &WORDS)));

@@ -11,51 +11,37 @@ use crate::signature::{Arity, Holds, MemoryNeed, Signature};
 use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
-    let identity = signature("identity/1.0.0", "The input as it is.").nanos_per_kib(2);
-    let rows: [(Signature, Begin); 9] = [
+    let identity = signature("identity/1.0.0", "The input, unchanged.").nanos_per_kib(2);
+    let rows: [(Signature, Begin); 5] = [
         (Signature { passes_input: true, ..identity }, passing),
         (
-            signature("concat/1.0.0", "All inputs, end to end.").inputs(Arity::at_least(0)).nanos_per_kib(2),
+            signature("concat/1.0.0", "All inputs, concatenated.")
+                .inputs(Arity::at_least(0))
+                .nanos_per_kib(2),
             passing,
-        ),
-        (byte_wise("xor/1.0.0", "Every byte XOR the key; no cipher.").needs("key", BYTE, "the other operand"), |call| {
-            let key = byte(call, "key")?;
-            Ok(changed(move |bytes| bytes.iter_mut().for_each(|byte| *byte ^= key)))
-        }),
-        (byte_wise("bitwise_and/1.0.0", "Every byte AND the mask.").needs("mask", BYTE, "the other operand"), |call| {
-            let mask = byte(call, "mask")?;
-            Ok(changed(move |bytes| bytes.iter_mut().for_each(|byte| *byte &= mask)))
-        }),
-        (byte_wise("bitwise_or/1.0.0", "Every byte OR the mask.").needs("mask", BYTE, "the other operand"), |call| {
-            let mask = byte(call, "mask")?;
-            Ok(changed(move |bytes| bytes.iter_mut().for_each(|byte| *byte |= mask)))
-        }),
-        (byte_wise("bitwise_not/1.0.0", "Every bit turned over."), |_| {
-            Ok(changed(|bytes| bytes.iter_mut().for_each(|byte| *byte = !*byte)))
-        }),
-        (
-            signature("byte_swap/1.0.0", "The bytes of every word in reverse; half a word at the end is an error.")
-                .needs("word_size", ParamKind::int(2, 8), "how many bytes a word has: 2, 4 or 8"),
-            byte_swap,
         ),
         (
             signature(
-                "pad/1.0.0",
-                "The input and 1 to block_size bytes more, up to a multiple of block_size; each of them is their \
-                 number (PKCS#7).",
+                "byte_swap/1.0.0",
+                "The bytes of every word in reverse order; an incomplete word at the end is an error.",
             )
-            .needs("block_size", ParamKind::int(1, 255), "the bytes of a block; a byte cannot say 256")
-            .nanos_per_kib(5),
-            pad,
+            .needs("word_size", ParamKind::int(2, 8), "the size of a word in bytes: 2, 4 or 8"),
+            byte_swap,
         ),
         (
-            signature("sort_bytes/1.0.0", "All bytes, smallest first.").nanos_per_kib(700),
-            |_| Ok(Box::new(ByteSortKernel { counts: [0; 256], next: 0 })),
+            signature("pad/1.0.0", "The input padded to a multiple of `block_size` with PKCS#7.")
+                .needs("block_size", ParamKind::int(1, 255), "block size in bytes, 1 to 255")
+                .nanos_per_kib(5),
+            pad,
         ),
+        (signature("sort_bytes/1.0.0", "All bytes in ascending order.").nanos_per_kib(700), |_| {
+            Ok(Box::new(ByteSortKernel { counts: [0; 256], next: 0 }))
+        }),
     ];
     add_streamed(functions, rows);
-    let mut repeat = signature("repeat/1.0.0", "The input, count times over.")
-        .needs("count", ParamKind::POSITIVE, "how many times")
+    add_streamed(functions, bitwise());
+    let mut repeat = signature("repeat/1.0.0", "The input repeated `count` times.")
+        .needs("count", ParamKind::POSITIVE, "the number of copies")
         .bounds_output()
         // The cost depends on the count rather than on the input.
         .nanos_per_kib(Signature::OPAQUE);
@@ -66,16 +52,40 @@ pub(super) fn add(functions: &mut Functions) {
         Ok(Box::new(RepeatKernel { chunks: Vec::new(), len: 0, left: count, at: 0, most }))
     }));
     for id in ["reverse/1.0.0", "reverse_bytes/1.0.0"] {
-        functions.add(whole(signature(id, "All bytes, last first; text in UTF-8 breaks."), reverse));
+        functions.add(whole(
+            signature(id, "The bytes in reverse order. Reversed UTF-8 text is usually invalid."),
+            reverse,
+        ));
     }
-    let trim =
-        "The input without white space at its ends: space, tab, line feed, form feed, carriage return.";
+    let trim = "The input without white space at its start and end: spaces, tabs, line feeds, form feeds and \
+        carriage returns.";
     functions.add(whole(signature("trim/1.0.0", trim).nanos_per_kib(20), |_| {
         Ok(Box::new(|inputs, _| Ok(inputs[0].slice_ref(inputs[0].trim_ascii()))))
     }));
 }
 
+fn bitwise() -> [(Signature, Begin); 4] {
+    [
+        (byte_wise("xor/1.0.0", "Every byte XOR the key; not a cipher.").needs("key", BYTE, OTHER), |call| {
+            let key = byte(call, "key")?;
+            Ok(changed(move |bytes| bytes.iter_mut().for_each(|byte| *byte ^= key)))
+        }),
+        (byte_wise("bitwise_and/1.0.0", "Every byte AND the mask.").needs("mask", BYTE, OTHER), |call| {
+            let mask = byte(call, "mask")?;
+            Ok(changed(move |bytes| bytes.iter_mut().for_each(|byte| *byte &= mask)))
+        }),
+        (byte_wise("bitwise_or/1.0.0", "Every byte OR the mask.").needs("mask", BYTE, OTHER), |call| {
+            let mask = byte(call, "mask")?;
+            Ok(changed(move |bytes| bytes.iter_mut().for_each(|byte| *byte |= mask)))
+        }),
+        (byte_wise("bitwise_not/1.0.0", "Every bit inverted (NOT)."), |_| {
+            Ok(changed(|bytes| bytes.iter_mut().for_each(|byte| *byte = !*byte)))
+        }),
+    ]
+}
+
 const BYTE: ParamKind = ParamKind::int(0, 255);
+const OTHER: &str = "the other operand";
 
 fn byte_wise(id: &'static str, about: &'static str) -> Signature {
     signature(id, about).nanos_per_kib(60)

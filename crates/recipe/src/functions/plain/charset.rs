@@ -9,9 +9,9 @@ use crate::param::ParamKind;
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
-    let about = "Text in another character encoding. A byte order mark of `from` itself is left out; one of another \
-                 encoding means nothing. A character that `to` does not have is an error; UTF-16 is written as such, \
-                 without a mark.";
+    let about = "The text in another character encoding. A byte order mark of `from` is removed; one of \
+        another encoding has no effect. A character that `to` lacks is an error. UTF-16 output has no byte \
+        order mark.";
     functions.add(StreamingFunction(
         signature("charset_convert/1.0.0", about)
             .needs("from", ParamKind::Text, LABEL)

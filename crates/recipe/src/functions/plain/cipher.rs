@@ -13,24 +13,27 @@ use crate::signature::Signature;
 use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
-    let counted = "The input with AES-256 in counter mode over it, which is its own inverse: 64 bits of counter in the \
-                   last 8 bytes of the nonce. Changes go unnoticed; prefer aead_encrypt. The key is as secret as the \
-                   recipe.";
+    let counted = "The input, encrypted or decrypted with AES-256 in counter mode, which is its own \
+        inverse. The counter is the last 8 bytes of the nonce. Changes are not detected; prefer \
+        `aead_encrypt`. The key is stored in the recipe in plain text; everyone who can read the recipe \
+        can read the key.";
     let rows: [(Signature, Begin); 2] =
         [(with_key("encrypt/1.0.0", counted, 16), ctr), (with_key("decrypt/1.0.0", counted, 16), ctr)];
     add_streamed(functions, rows);
-    let sealed = "The input in AES-256-GCM, then a tag of 16 bytes. The nonce is not in it, and must not serve another \
-                  input. The key is as secret as the recipe.";
+    let sealed = "The input, encrypted with AES-256-GCM, then a tag of 16 bytes. The output does not \
+        contain the nonce. Never use a nonce for two inputs. The key is stored in the recipe in plain \
+        text; everyone who can read the recipe can read the key.";
     functions.add(whole(with_key("aead_encrypt/1.0.0", sealed, 12), |call| {
         gcm(call, |cipher, nonce, plain| {
             let most = "is longer than AES-GCM allows";
             cipher.encrypt(nonce, plain).map_err(|_| Fault::input(0, most))
         })
     }));
-    let opened = "The input of `aead_encrypt`, decrypted. Another key, nonce or input is an error.";
+    let opened = "The input of `aead_encrypt`, decrypted. A wrong key, a wrong nonce and a changed input \
+        are errors.";
     functions.add(whole(with_key("aead_decrypt/1.0.0", opened, 12), |call| {
         gcm(call, |cipher, nonce, sealed| {
-            let unlike = "its tag is not that of its bytes with this key and nonce";
+            let unlike = "its tag does not fit its bytes, the key and the nonce";
             cipher.decrypt(nonce, sealed).map_err(|_| Fault::input(0, unlike))
         })
     }));

@@ -161,7 +161,7 @@ impl Zstd {
             }
             Ok(encoder)
         };
-        let encoder = begin().map_err(|error: io::Error| Fault::Passing(error.to_string()))?;
+        let encoder = begin().map_err(|error: io::Error| Fault::Transient(error.to_string()))?;
         Ok(Zstd { encoder, piece: vec![0; PIECE] })
     }
 }
@@ -308,7 +308,7 @@ impl Unzstd {
             decoder.set_parameter(DParameter::WindowLogMax(window))?;
             Ok(decoder)
         };
-        let decoder = begin().map_err(|error: io::Error| Fault::Passing(error.to_string()))?;
+        let decoder = begin().map_err(|error: io::Error| Fault::Transient(error.to_string()))?;
         Ok(Unzstd { decoder, window, budget: Arc::clone(budget) })
     }
 

@@ -17,12 +17,32 @@ use crate::signature::Signature;
 use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
-    let rows: [(Signature, Begin); 8] = [
+    add_streamed(functions, streamed_packers());
+    add_streamed(functions, streamed_unpackers());
+    functions.add(whole(
+        packs("lz4_compress/1.0.0", "The size as 4 bytes, little endian, then an LZ4 block.", 2000),
+        |_| Ok(Box::new(|inputs, _| lz4(&inputs[0]))),
+    ));
+    functions.add(whole(
+        unpacks("lz4_decompress/1.0.0", "The decompressed bytes of a size and an LZ4 block."),
+        unlz4,
+    ));
+    functions.add(whole(packs("snappy_compress/1.0.0", "A raw snappy block.", 2000), |_| {
+        Ok(Box::new(|inputs, _| snappy(&inputs[0])))
+    }));
+    functions.add(whole(
+        unpacks("snappy_decompress/1.0.0", "The decompressed bytes of a raw snappy block."),
+        unsnappy,
+    ));
+}
+
+fn streamed_packers() -> [(Signature, Begin); 4] {
+    [
         (packs("compress/1.0.0", "A zlib stream of level 6.", DEFLATE_NANOS), |call| {
             Ok(packed(Zlib::new(6), call))
         }),
         (
-            packs("gzip_compress/1.0.0", "A gzip stream without a name and a time.", DEFLATE_NANOS).may(
+            packs("gzip_compress/1.0.0", "A gzip stream without a file name and a time.", DEFLATE_NANOS).may(
                 "level",
                 ParamKind::int(1, 9),
                 6,
@@ -51,27 +71,33 @@ pub(super) fn add(functions: &mut Functions) {
                 Ok(packed(Brotli::new(quality, len, call.budget)?, call))
             },
         ),
-        (unpacks("decompress/1.0.0", "The bytes of one zlib stream."), |call| unpacked(Unzlib::zlib(), call)),
-        (unpacks("gzip_decompress/1.0.0", "The bytes of a gzip stream, of all its members."), |call| {
-            unpacked(Unzlib::gzip(), call)
+    ]
+}
+
+fn streamed_unpackers() -> [(Signature, Begin); 4] {
+    [
+        (unpacks("decompress/1.0.0", "The decompressed bytes of one zlib stream."), |call| {
+            unpacked(Unzlib::zlib(), call)
         }),
-        (unpacks("zstd_decompress/1.0.0", "The bytes of all zstd frames; windows up to 128 MiB."), |call| {
-            unpacked(Unzstd::new(call.budget)?, call)
-        }),
-        (unpacks("brotli_decompress/1.0.0", "The bytes of a brotli stream; windows up to 16 MiB."), |call| {
-            unpacked(Unbrotli::new(call.sizes[0], call.budget)?, call)
-        }),
-    ];
-    add_streamed(functions, rows);
-    functions.add(whole(
-        packs("lz4_compress/1.0.0", "The size as 4 bytes, least significant first, then an LZ4 block.", 2000),
-        |_| Ok(Box::new(|inputs, _| lz4(&inputs[0]))),
-    ));
-    functions.add(whole(unpacks("lz4_decompress/1.0.0", "The bytes of a size and an LZ4 block."), unlz4));
-    functions.add(whole(packs("snappy_compress/1.0.0", "A raw snappy block.", 2000), |_| {
-        Ok(Box::new(|inputs, _| snappy(&inputs[0])))
-    }));
-    functions.add(whole(unpacks("snappy_decompress/1.0.0", "The bytes of a raw snappy block."), unsnappy));
+        (
+            unpacks("gzip_decompress/1.0.0", "The decompressed bytes of all members of a gzip stream."),
+            |call| unpacked(Unzlib::gzip(), call),
+        ),
+        (
+            unpacks(
+                "zstd_decompress/1.0.0",
+                "The decompressed bytes of all zstd frames. A window has at most 128 MiB.",
+            ),
+            |call| unpacked(Unzstd::new(call.budget)?, call),
+        ),
+        (
+            unpacks(
+                "brotli_decompress/1.0.0",
+                "The decompressed bytes of a brotli stream. The window has at most 16 MiB.",
+            ),
+            |call| unpacked(Unbrotli::new(call.sizes[0], call.budget)?, call),
+        ),
+    ]
 }
 
 /// The cost is unknown in advance: the call sets the compression level, and an input may decompress to a thousand times

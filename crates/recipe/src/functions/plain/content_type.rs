@@ -10,9 +10,9 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         signature(
             "content_type/1.0.0",
-            "The media type by how the input begins: image/png, image/jpeg, image/gif, application/zip, \
-             application/gzip, application/pdf, application/zstd; application/json for `{` or `[`; else text/plain for \
-             UTF-8, also if empty, and application/octet-stream.",
+            "The media type according to the first bytes: image/png, image/jpeg, image/gif, \
+             application/zip, application/gzip, application/pdf, application/zstd; application/json for \
+             `{` or `[`; otherwise text/plain for UTF-8, also if empty, and application/octet-stream.",
         )
         .nanos_per_kib(60),
         |_| Ok(summed(SeenBytes::default(), SeenBytes::see, |seen, out| seen.give(out, SeenBytes::simple))),
@@ -20,9 +20,9 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         signature(
             "content_type/2.0.0",
-            "The media type by how the input begins, as 1.0.0; application/json for UTF-8 that begins with `{` or `[` \
-             and ends with its counterpart, white space aside; text/plain for other UTF-8; application/octet-stream for \
-             the rest and for no bytes.",
+            "The media type according to the first bytes, as in 1.0.0, but application/json for UTF-8 that \
+             begins with `{` or `[` and ends with its counterpart, apart from white space; text/plain for \
+             other UTF-8; application/octet-stream for other bytes and for an empty input.",
         )
         .nanos_per_kib(60),
         |_| Ok(summed(SeenBytes::default(), SeenBytes::see, |seen, out| seen.give(out, SeenBytes::careful))),

@@ -8,19 +8,22 @@ use crate::signature::Signature;
 pub(super) fn add(functions: &mut Functions) {
     let rows: [(Signature, Begin); 5] = [
         (
-            signature("byte_count/1.0.0", "How many bytes there are: 8 bytes, most significant first.")
-                .nanos_per_kib(2),
+            signature("byte_count/1.0.0", "The number of bytes, as 8 bytes, big endian.").nanos_per_kib(2),
             |_| {
-                Ok(summed(0_u64, |count, chunk| *count += chunk.len() as u64, |count, out| {
-                    out.write(&count.to_be_bytes());
-                    Ok(())
-                }))
+                Ok(summed(
+                    0_u64,
+                    |count, chunk| *count += chunk.len() as u64,
+                    |count, out| {
+                        out.write(&count.to_be_bytes());
+                        Ok(())
+                    },
+                ))
             },
         ),
         (
             signature(
                 "line_count/1.0.0",
-                "How many line feeds there are, in decimal digits; a last line without one does not count.",
+                "The number of line feeds, in decimal digits. A last line without one does not count.",
             )
             .nanos_per_kib(40),
             |_| {
@@ -33,8 +36,8 @@ pub(super) fn add(functions: &mut Functions) {
         (
             signature(
                 "word_count/1.0.0",
-                "How many words there are, in decimal digits; between two are spaces, tabs, line feeds, form feeds, \
-                 carriage returns.",
+                "The number of words, in decimal digits. Words are separated by spaces, tabs, line feeds, \
+                 form feeds and carriage returns.",
             )
             .nanos_per_kib(900),
             word_count,
@@ -42,17 +45,22 @@ pub(super) fn add(functions: &mut Functions) {
         (
             signature(
                 "histogram/1.0.0",
-                "How often each of the 256 bytes is there: 8 bytes for each, most significant first.",
+                "The count of each of the 256 byte values, each as 8 bytes, big endian.",
             )
             .nanos_per_kib(700),
-            |_| Ok(summed([0_u64; 256], tally, |counts, out| {
-                counts.iter().for_each(|count| out.write(&count.to_be_bytes()));
-                Ok(())
-            })),
+            |_| {
+                Ok(summed([0_u64; 256], tally, |counts, out| {
+                    counts.iter().for_each(|count| out.write(&count.to_be_bytes()));
+                    Ok(())
+                }))
+            },
         ),
         (
-            signature("min_max/1.0.0", "The smallest and the largest byte: 2 bytes; of no bytes, an error.")
-                .nanos_per_kib(80),
+            signature(
+                "min_max/1.0.0",
+                "The smallest and the largest byte: 2 bytes. An empty input is an error.",
+            )
+            .nanos_per_kib(80),
             min_max,
         ),
     ];
@@ -65,29 +73,34 @@ fn add_entropy(functions: &mut Functions) {
         (
             signature(
                 "entropy/1.0.0",
-                "Shannon's entropy in bits per byte: a 64-bit float, 8 bytes, most significant first; of no bytes, 0. \
-                 2.0.0 is text.",
+                "The Shannon entropy in bits per byte, as a 64-bit float: 8 bytes, big endian; 0 for an \
+                 empty input. Version 2.0.0 returns text.",
             )
             .nanos_per_kib(700)
             .unlike_deriva(
-                "The last bit may be another one: the logarithm here is the same on every machine, Deriva's is the \
-                 machine's.",
+                "The last bit may differ: the logarithm here is the same on every machine, Deriva's is \
+                 that of the machine.",
             ),
-            |_| Ok(summed([0_u64; 256], tally, |counts, out| {
-                out.write(&entropy(counts).to_be_bytes());
-                Ok(())
-            })),
+            |_| {
+                Ok(summed([0_u64; 256], tally, |counts, out| {
+                    out.write(&entropy(counts).to_be_bytes());
+                    Ok(())
+                }))
+            },
         ),
         (
             signature(
                 "entropy/2.0.0",
-                "Shannon's entropy in bits per byte, as text with six decimals; of no bytes, 0.000000.",
+                "The Shannon entropy in bits per byte, as text with six decimals; 0.000000 for an empty \
+                 input.",
             )
             .nanos_per_kib(700),
-            |_| Ok(summed([0_u64; 256], tally, |counts, out| {
-                out.write(format!("{:.6}", entropy(counts).max(0.0)).as_bytes());
-                Ok(())
-            })),
+            |_| {
+                Ok(summed([0_u64; 256], tally, |counts, out| {
+                    out.write(format!("{:.6}", entropy(counts).max(0.0)).as_bytes());
+                    Ok(())
+                }))
+            },
         ),
     ];
     add_streamed(functions, rows);

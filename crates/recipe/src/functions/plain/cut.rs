@@ -10,64 +10,96 @@ use crate::signature::{Arity, Signature};
 use crate::whole::{Body, whole};
 
 pub(super) fn add(functions: &mut Functions) {
-    let rows: [(Signature, Begin); 7] = [
+    let rows: [(Signature, Begin); 4] = [
         (
-            part("take/1.0.0", "The first bytes; all, if there are fewer.").needs("bytes", ParamKind::NUMBER, "how many bytes"),
+            part("take/1.0.0", "The first `bytes` bytes, or all bytes if there are fewer.").needs(
+                "bytes",
+                ParamKind::NUMBER,
+                "the number of bytes",
+            ),
             |call| Ok(Part::begin(0, call.number("bytes")?)),
         ),
         (
-            part("skip/1.0.0", "All but the first bytes.").needs("bytes", ParamKind::NUMBER, "how many bytes are left out"),
+            part("skip/1.0.0", "The input without the first `bytes` bytes.").needs(
+                "bytes",
+                ParamKind::NUMBER,
+                "the number of bytes to skip",
+            ),
             |call| Ok(Part::begin(call.number("bytes")?, u64::MAX)),
         ),
         (
-            part("slice/1.0.0", "Some bytes from an offset on, as far as there are any.")
-                .needs("offset", ParamKind::NUMBER, "how many bytes are before the first one")
-                .needs("length", ParamKind::NUMBER, "how many bytes"),
+            part("slice/1.0.0", "Up to `length` bytes from `offset`; fewer at the end of the input.")
+                .needs("offset", ParamKind::NUMBER, "the number of bytes before the first one")
+                .needs("length", ParamKind::NUMBER, "the maximum number of bytes"),
             |call| Ok(Part::begin(call.number("offset")?, call.number("length")?)),
         ),
         (
-            part("select/1.0.0", "One of the inputs; the others are not read.")
+            part("select/1.0.0", "One of the inputs. The others are not read.")
                 .inputs(Arity::at_least(1))
-                .needs("index", ParamKind::NUMBER, "which input; the first is 0"),
+                .needs("index", ParamKind::NUMBER, "the index of the input, from 0"),
             select,
         ),
-        (part("prefix/1.0.0", "The prefix, then the input.").needs("prefix", ParamKind::TextOrBytes, "the bytes before the input"), |call| {
-            Ok(Box::new(PrefixKernel(call.literal("prefix")?)))
-        }),
-        (part("suffix/1.0.0", "The input, then the suffix.").needs("suffix", ParamKind::TextOrBytes, "the bytes after the input"), |call| {
-            let suffix = call.literal("suffix")?;
-            Ok(passed(suffix, |_, _| Ok(()), |suffix, out| {
-                out.push(std::mem::take(suffix));
-                Ok(())
-            }))
-        }),
+    ];
+    add_streamed(functions, rows);
+    add_streamed(functions, additions());
+    let interleaved = "One block of each input in turn. Inputs that have ended are skipped.";
+    functions.add(whole(
+        signature("interleave/1.0.0", interleaved)
+            .inputs(Arity::at_least(2))
+            .may("block_size", ParamKind::POSITIVE, 1, "block size in bytes")
+            .nanos_per_kib(2000),
+        interleave,
+    ));
+    let zipped = "The lengths of both inputs, each as 4 bytes, big endian, then both inputs. An input of \
+        4 GiB or more is an error.";
+    functions.add(whole(
+        signature("zip_concat/1.0.0", zipped).inputs(Arity::exactly(2)).nanos_per_kib(60),
+        |_| Ok(Box::new(|inputs, _| zip_concat(&inputs))),
+    ));
+}
+
+/// Functions that add bytes.
+fn additions() -> [(Signature, Begin); 3] {
+    [
+        (
+            part("prefix/1.0.0", "The prefix, then the input.").needs(
+                "prefix",
+                ParamKind::TextOrBytes,
+                "the bytes before the input",
+            ),
+            |call| Ok(Box::new(PrefixKernel(call.literal("prefix")?))),
+        ),
+        (
+            part("suffix/1.0.0", "The input, then the suffix.").needs(
+                "suffix",
+                ParamKind::TextOrBytes,
+                "the bytes after the input",
+            ),
+            |call| {
+                let suffix = call.literal("suffix")?;
+                Ok(passed(
+                    suffix,
+                    |_, _| Ok(()),
+                    |suffix, out| {
+                        out.push(std::mem::take(suffix));
+                        Ok(())
+                    },
+                ))
+            },
+        ),
         (
             part(
                 "chunk_split/1.0.0",
-                "Blocks of a size, with a zero byte between two of them; zero bytes of the input look the same.",
+                "The input in blocks, separated by a zero byte. Zero bytes of the input cannot be told \
+                 from separators.",
             )
-            .needs("size", ParamKind::POSITIVE, "the bytes of a block"),
+            .needs("size", ParamKind::POSITIVE, "block size in bytes"),
             |call| {
                 let size = call.number("size")?;
                 Ok(Box::new(Split { size, left: size }))
             },
         ),
-    ];
-    add_streamed(functions, rows);
-    let interleaved = "A block of each input in turn; inputs that have ended are passed over.";
-    functions.add(whole(
-        signature("interleave/1.0.0", interleaved)
-            .inputs(Arity::at_least(2))
-            .may("block_size", ParamKind::POSITIVE, 1, "the bytes of a block")
-            .nanos_per_kib(2000),
-        interleave,
-    ));
-    let zipped =
-        "Both lengths as 4 bytes, most significant first, then both inputs; 4 GiB or more is an error.";
-    functions.add(whole(
-        signature("zip_concat/1.0.0", zipped).inputs(Arity::exactly(2)).nanos_per_kib(60),
-        |_| Ok(Box::new(|inputs, _| zip_concat(&inputs))),
-    ));
+    ]
 }
 
 fn part(id: &'static str, about: &'static str) -> Signature {

@@ -26,16 +26,17 @@ const BASE: u64 = 31;
 const BETWEEN_CHECKS: usize = 1 << 20;
 
 pub(super) fn add(functions: &mut Functions) {
-    let about = "The offsets where the content cuts the input into blocks, as a JSON list from 0 to the length. A block \
-                 has 2048 to 65536 bytes and ends where the low 13 bits of a rolling hash (base 31, 64 bits) over the \
-                 last window_size bytes are zero. The hash begins anew at each cut, so blocks do not line up again \
-                 behind a cut at 65536 bytes.";
+    let about = "The offsets of content-defined block boundaries, as a JSON list from 0 to the length. A \
+        block has 2048 to 65536 bytes. It ends where the low 13 bits of a rolling hash (base 31, 64 bits) \
+        of the last `window_size` bytes are zero. The hash starts anew after each boundary, so blocks do \
+        not align again after a boundary at 65536 bytes.";
     functions.add(whole(
         signature("dedup_analyze/1.0.0", about)
-            .may("window_size", ParamKind::NUMBER, 48, "the bytes that the hash looks at")
+            .may("window_size", ParamKind::NUMBER, 48, "the number of bytes in the window of the hash")
             .nanos_per_kib(1500)
             .unlike_deriva(
-                "The rule is the one that is known of Deriva's; offsets were not compared with Deriva's own.",
+                "The rule is Deriva's as far as it is known; the offsets were not compared with Deriva's \
+                 own.",
             ),
         |call| {
             let window = call.count("window_size")?;

@@ -36,12 +36,14 @@ pub(super) fn add(functions: &mut Functions) {
             .nanos_per_kib(900),
             |_| Ok(DecodeKernel::begin(BASE32, 8, "a base32 symbol")),
         ),
-        (signature("hex_encode/1.0.0", "Hex digits, lower case.").nanos_per_kib(500), |_| {
+        (signature("hex_encode/1.0.0", "Hex digits in lower case.").nanos_per_kib(500), |_| {
             Ok(EncodeKernel::begin(HEXLOWER, 1))
         }),
-        (signature("hex_decode/1.0.0", "The bytes of hex digits of either case.").nanos_per_kib(500), |_| {
-            Ok(DecodeKernel::begin(HEXLOWER_PERMISSIVE, 2, "a hex digit"))
-        }),
+        (
+            signature("hex_decode/1.0.0", "The bytes of hex digits in lower or upper case.")
+                .nanos_per_kib(500),
+            |_| Ok(DecodeKernel::begin(HEXLOWER_PERMISSIVE, 2, "a hex digit")),
+        ),
     ];
     add_streamed(functions, rows);
 }

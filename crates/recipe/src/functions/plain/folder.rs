@@ -21,19 +21,14 @@ pub(super) fn add(functions: &mut Functions) {
     let mut signature =
         signature(FUNCTION, "A folder: files and folders by name. Its value is a listing in JSON.")
             .inputs(Arity::at_least(0))
-            .may(FILES, names(), no_values(), "names of the first inputs, in ascending order of their bytes")
+            .may(FILES, names(), no_values(), "names of the first inputs, which are files, in byte order")
             .may(
                 FOLDERS,
                 names(),
                 no_values(),
-                "names of the inputs after them, which are folders, in ascending order",
+                "names of the inputs after them, which are folders, in byte order",
             )
-            .may(
-                EXECUTABLE,
-                names(),
-                no_values(),
-                "those of `files` that can be executed, in ascending order",
-            )
+            .may(EXECUTABLE, names(), no_values(), "names from `files` of executable files, in byte order")
             .may(LINKS, ParamKind::Map, no_entries(), "symbolic links: a map from name to path")
             .memory_per_input(ENTRY_BYTES)
             .nanos_per_kib(1)

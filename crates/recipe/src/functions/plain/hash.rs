@@ -19,7 +19,7 @@ pub(super) fn add(functions: &mut Functions) {
         (
             signature(
                 "md5/1.0.0",
-                "The MD5 digest: 16 bytes. A checksum of old; it protects against nothing.",
+                "The MD5 digest: 16 bytes. MD5 is broken; do not use it against tampering.",
             )
             .nanos_per_kib(1700),
             digest::<Md5>,
@@ -30,19 +30,17 @@ pub(super) fn add(functions: &mut Functions) {
             blake3,
         ),
         (blake3_like("caddr_embed/1.0.0", "The input, then the 32 bytes of its BLAKE3 digest."), embed),
-        (
-            signature("crc32/1.0.0", "The CRC-32 (IEEE): 4 bytes, most significant first.").nanos_per_kib(80),
-            |_| {
-                Ok(summed(crc32fast::Hasher::new(), crc32fast::Hasher::update, |hasher, out| {
-                    out.write(&hasher.clone().finalize().to_be_bytes());
-                    Ok(())
-                }))
-            },
-        ),
+        (signature("crc32/1.0.0", "The CRC-32 (IEEE): 4 bytes, big endian.").nanos_per_kib(80), |_| {
+            Ok(summed(crc32fast::Hasher::new(), crc32fast::Hasher::update, |hasher, out| {
+                out.write(&hasher.clone().finalize().to_be_bytes());
+                Ok(())
+            }))
+        }),
         (
             signature(
                 "hmac_sha256/1.0.0",
-                "The HMAC-SHA-256: 32 bytes. The key is part of the recipe, and as secret as that.",
+                "The HMAC-SHA-256: 32 bytes. The key is stored in the recipe in plain text; everyone who \
+                 can read the recipe can read the key.",
             )
             .needs("key", ParamKind::BYTES, "the key; it may be empty")
             .nanos_per_kib(700),
@@ -54,21 +52,22 @@ pub(super) fn add(functions: &mut Functions) {
 }
 
 fn add_trees(functions: &mut Functions) {
-    let root = "The root of a tree over the inputs: BLAKE3 of each, then of pairs, left before right; an odd one goes \
-                up as it is. A node can be passed off as an input; 2.0.0 tells them apart.";
+    let root = "A Merkle root (BLAKE3) of the inputs: the hash of each, then of pairs, left before right. \
+        An unpaired node moves up unchanged. An inner node can be forged as an input (second preimage); \
+        version 2.0.0 prevents that.";
     functions
         .add(StreamingFunction(blake3_like("merkle_root/1.0.0", root).inputs(Arity::at_least(2)), |_| {
             Ok(Box::new(Tree::new(b"", b"")))
         }));
-    let root = "The root of a tree over the inputs: BLAKE3 of a zero byte and each, then of a one byte and pairs, left \
-                before right; an odd one goes up as it is.";
+    let root = "A Merkle root (BLAKE3) of the inputs: the hash of a zero byte and each, then of a one byte \
+        and pairs, left before right. An unpaired node moves up unchanged.";
     functions
         .add(StreamingFunction(blake3_like("merkle_root/2.0.0", root).inputs(Arity::at_least(2)), |_| {
             Ok(Box::new(Tree::new(&[0], &[1])))
         }));
     functions.add(StreamingFunction(
-        signature("chunk_hash/1.0.0", "The SHA-256 digest of every block, one behind the other.")
-            .may("block_size", ParamKind::POSITIVE, 65536, "the bytes of a block")
+        signature("chunk_hash/1.0.0", "The SHA-256 digests of all blocks, concatenated.")
+            .may("block_size", ParamKind::POSITIVE, 65536, "block size in bytes")
             .nanos_per_kib(700),
         |call| {
             let size = call.number("block_size")?;

@@ -10,27 +10,44 @@ use crate::registry::Functions;
 use crate::signature::Signature;
 
 pub(super) fn add(functions: &mut Functions) {
-    let rows: [(Signature, Begin); 6] = [
+    let rows: [(Signature, Begin); 3] = [
         (
-            signature("size_limit/1.0.0", "The input as it is; more bytes than max_bytes are an error.")
-                .needs("max_bytes", ParamKind::NUMBER, "the most bytes of the input")
-                .nanos_per_kib(4),
+            signature(
+                "size_limit/1.0.0",
+                "Returns the input unchanged; fails if it has more than `max_bytes` bytes.",
+            )
+            .needs("max_bytes", ParamKind::NUMBER, "the maximum number of bytes")
+            .nanos_per_kib(4),
             size_limit,
         ),
         (
-            signature("non_empty/1.0.0", "The input as it is; no bytes are an error.").nanos_per_kib(4),
+            signature("non_empty/1.0.0", "Returns the input unchanged; fails if it is empty.")
+                .nanos_per_kib(4),
             non_empty,
         ),
         (
-            signature("magic_bytes/1.0.0", "The input as it is; another beginning is an error.")
-                .needs("expected", ParamKind::Bytes { least: 1, most: u64::MAX }, "how the input begins")
-                .nanos_per_kib(4),
+            signature(
+                "magic_bytes/1.0.0",
+                "Returns the input unchanged; fails if it does not begin with `expected`.",
+            )
+            .needs("expected", ParamKind::Bytes { least: 1, most: u64::MAX }, "the first bytes of the input")
+            .nanos_per_kib(4),
             magic_bytes,
         ),
+    ];
+    add_streamed(functions, rows);
+    add_streamed(functions, digests());
+}
+
+fn digests() -> [(Signature, Begin); 3] {
+    [
         (
-            signature("sha256_verify/1.0.0", "The input as it is; another SHA-256 digest is an error.")
-                .needs("expected_hash", ParamKind::bytes(32), "the digest")
-                .nanos_per_kib(700),
+            signature(
+                "sha256_verify/1.0.0",
+                "Returns the input unchanged; fails if `expected_hash` is not its SHA-256 digest.",
+            )
+            .needs("expected_hash", ParamKind::bytes(32), "the expected digest")
+            .nanos_per_kib(700),
             |call| {
                 let expected = call.array::<32>("expected_hash")?;
                 Ok(digested(
@@ -43,9 +60,12 @@ pub(super) fn add(functions: &mut Functions) {
             },
         ),
         (
-            signature("crc32_verify/1.0.0", "The input as it is; another CRC-32 is an error.")
-                .needs("expected_crc32", ParamKind::bytes(4), "the CRC-32, most significant byte first")
-                .nanos_per_kib(80),
+            signature(
+                "crc32_verify/1.0.0",
+                "Returns the input unchanged; fails if `expected_crc32` is not its CRC-32.",
+            )
+            .needs("expected_crc32", ParamKind::bytes(4), "the expected CRC-32, big endian")
+            .nanos_per_kib(80),
             |call| {
                 let expected = call.array::<4>("expected_crc32")?;
                 Ok(digested(
@@ -60,9 +80,10 @@ pub(super) fn add(functions: &mut Functions) {
         (
             signature(
                 "caddr_verify/1.0.0",
-                "The input as it is; another address (BLAKE3 digest) is an error.",
+                "Returns the input unchanged; fails if `expected_caddr` is not its address (BLAKE3 \
+                 digest).",
             )
-            .needs("expected_caddr", ParamKind::bytes(32), "the address")
+            .needs("expected_caddr", ParamKind::bytes(32), "the expected address")
             .nanos_per_kib(300),
             |call| {
                 let expected = call.array::<32>("expected_caddr")?;
@@ -74,8 +95,7 @@ pub(super) fn add(functions: &mut Functions) {
                 }))
             },
         ),
-    ];
-    add_streamed(functions, rows);
+    ]
 }
 
 fn size_limit(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {

@@ -12,8 +12,8 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         signature(
             "uppercase/1.0.0",
-            "The text in upper case, each character by itself as Unicode says (ß: SS). The table of \
-             characters is the standard library's.",
+            "The text in upper case, character by character, as in Unicode (ß becomes SS). The character \
+             table is the standard library's.",
         )
         .nanos_per_kib(300),
         |_| Ok(cased(<[u8]>::make_ascii_uppercase, str::to_uppercase)),
@@ -21,8 +21,8 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         signature(
             "lowercase/1.0.0",
-            "The bytes with the letters A to Z in lower case; all others stay, É too. 2.0.0 knows all \
-             letters.",
+            "The bytes with the letters A to Z in lower case. Other characters, such as É, are unchanged. \
+             Version 2.0.0 converts all letters.",
         )
         .nanos_per_kib(60),
         |_| Ok(changed(<[u8]>::make_ascii_lowercase)),
@@ -30,8 +30,8 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         signature(
             "lowercase/2.0.0",
-            "The text in lower case, each character by itself as Unicode says (Σ: σ, at the end of a \
-             word too). The table of characters is the standard library's.",
+            "The text in lower case, character by character, as in Unicode (Σ becomes σ, also at the end \
+             of a word). The character table is the standard library's.",
         )
         .nanos_per_kib(300),
         |_| {
@@ -43,7 +43,8 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         signature(
             "utf8_validate/1.0.0",
-            "The input as it is, if it is UTF-8; else the error says at which byte it is not.",
+            "Returns the input unchanged; fails if it is not UTF-8. The error has the position of the \
+             first invalid byte.",
         )
         .nanos_per_kib(60),
         |_| Ok(Box::new(Valid(Text::default()))),
@@ -51,8 +52,8 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         signature(
             "line_ending/1.0.0",
-            "The input with other line ends. `lf`: each CR LF becomes LF, a CR alone stays. `crlf`: \
-             each LF that is not behind a CR gets one.",
+            "The input with other line ends. `lf`: each CR LF becomes LF; a CR alone is unchanged. `crlf`: \
+             each LF without a CR before it becomes CR LF.",
         )
         .needs("target", ParamKind::one_of(&["lf", "crlf"]), "the line ends of the output")
         .nanos_per_kib(400),

@@ -30,17 +30,17 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
         signature(
             "diff/1.0.0",
-            "The changes from the first text to the second: a unified diff of lines without their ends, with three lines \
-             around each change; two header lines alone if no line differs. Line ends and a final line end are not \
-             compared; 2.0.0 compares bytes.",
+            "The changes from the first text to the second, as a unified diff with three lines of context. \
+             If no line differs, the output is the two header lines. Line ends are not compared, nor \
+             whether the last line has one; version 2.0.0 compares bytes.",
         )
         .inputs(Arity::exactly(2))
         .claims(8)
         // The work depends on the number of differences.
         .nanos_per_kib(Signature::OPAQUE)
         .unlike_deriva(
-            "Of several shortest diffs, another one may be chosen. Inputs with too much in another order are refused, \
-             as by `diff/2.0.0`.",
+            "If several diffs are equally short, the result may differ from Deriva's. Inputs are refused \
+             if about 20,000 common lines are in a different order.",
         ),
         |_| {
             Ok(Box::new(|inputs, budget| {
@@ -54,10 +54,10 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
         signature(
             "diff/2.0.0",
-            "The changes from the first input to the second: a unified diff of lines as they are, with \
-             three lines around each change; two header lines alone if the inputs are equal. \
-             `patch/2.0.0` turns it back into the second input, byte by byte. Refused are inputs with too \
-             much in another order: with about 20000 lines that both have in different places.",
+            "The changes from the first input to the second, as a unified diff with three lines of \
+             context. If the inputs are equal, the output is the two header lines. `patch/2.0.0` applies \
+             it and returns the second input, byte by byte. Inputs are refused if about 20,000 common \
+             lines are in a different order.",
         )
         .inputs(Arity::exactly(2))
         .claims(8)
@@ -196,8 +196,8 @@ fn common(old: &[&[u8]], new: &[&[u8]], budget: &CallBudget) -> Result<Vec<(usiz
     let [left_numbers, right_numbers] =
         [&left, &right].map(|side| side.iter().map(|(_, number)| *number).collect::<Vec<u32>>());
     if !is_near(&left_numbers, &right_numbers, budget)? {
-        let problem =
-            "has too many lines of the first input in another order; sort both, or compare parts of them";
+        let problem = "has too many lines of the first input in a different order; sort both, or compare parts of \
+             them";
         return Err(Fault::input(1, problem));
     }
     let equal = |change| match change {

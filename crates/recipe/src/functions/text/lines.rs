@@ -13,8 +13,8 @@ use crate::registry::Functions;
 use crate::signature::Signature;
 
 /// The rules for lines, shared by all functions that output lines.
-const LINES: &str = " The input is UTF-8. Lines end at LF or CR LF, and have at most 16 MiB. They are given with LF \
-    between them and none behind the last.";
+const LINES: &str = " The input is UTF-8. Lines end at LF or CR LF, and have at most 16 MiB. The output \
+    has an LF between lines and none after the last line.";
 
 /// Adds the rules for lines to a signature.
 pub(super) fn lined(mut signature: Signature) -> Signature {
@@ -27,10 +27,10 @@ pub(super) fn add(functions: &mut Functions) {
         functions.add(StreamingFunction(lined(signature.nanos_per_kib(1000)), begin));
     };
     add(
-        signature("head/1.0.0", "The first lines; what comes behind them is not read.").needs(
+        signature("head/1.0.0", "The first `n` lines. The rest of the input is not read.").needs(
             "n",
             ParamKind::NUMBER,
-            "how many lines",
+            "the number of lines",
         ),
         |call| {
             let left = call.number("n")?;
@@ -38,14 +38,14 @@ pub(super) fn add(functions: &mut Functions) {
         },
     );
     add(
-        signature("nth/1.0.0", "One line; what comes behind it is not read.").needs(
+        signature("nth/1.0.0", "The line with this index. The lines after it are not read.").needs(
             "index",
             ParamKind::NUMBER,
-            "which line, from 0; an error if there are fewer",
+            "the index of the line, from 0; an error if there are fewer lines",
         ),
         |call| Ok(of_lines(call, Nth { index: call.number("index")?, found: false })),
     );
-    add(signature("unique/1.0.0", "The lines without those that are as the one before."), |call| {
+    add(signature("unique/1.0.0", "The lines, without adjacent duplicates."), |call| {
         let mut before: Option<String> = None;
         Ok(kept(call, move |line| match &mut before {
             Some(before) if before == line => false,
@@ -61,8 +61,8 @@ pub(super) fn add(functions: &mut Functions) {
         }))
     });
     let grep = |id, about| signature(id, about).needs("pattern", ParamKind::Text, REGEX).compiles();
-    add(grep("grep/1.0.0", "The lines that match."), |call| matching(call, true));
-    add(grep("grep_invert/1.0.0", "The lines that do not match."), |call| matching(call, false));
+    add(grep("grep/1.0.0", "The lines that match the pattern."), |call| matching(call, true));
+    add(grep("grep_invert/1.0.0", "The lines that do not match the pattern."), |call| matching(call, false));
     add_changed(functions);
     add_sums(functions);
 }
@@ -72,7 +72,7 @@ fn add_changed(functions: &mut Functions) {
         functions.add(StreamingFunction(lined(signature.nanos_per_kib(1000)), begin));
     };
     add(
-        signature("line_prefix/1.0.0", "The lines, each behind the same text.")
+        signature("line_prefix/1.0.0", "Each line with `prefix` in front of it.")
             .needs("prefix", ParamKind::Text, "the text before each line")
             .bounds_output(),
         |call| {
@@ -85,7 +85,10 @@ fn add_changed(functions: &mut Functions) {
         },
     );
     add(
-        signature("line_number/1.0.0", "The lines, each behind its number from 1, six wide, and a tab."),
+        signature(
+            "line_number/1.0.0",
+            "Each line with its number in front: from 1, padded to six characters, then a tab.",
+        ),
         |call| {
             let mut start = String::new();
             Ok(each(call, move |number, line, out| {
@@ -99,9 +102,13 @@ fn add_changed(functions: &mut Functions) {
     add(
         signature(
             "truncate_lines/1.0.0",
-            "The lines, each cut to a number of bytes; a character that does not fit is left out whole.",
+            "The lines, each cut to `max_line_bytes` bytes. A character that would be cut is left out.",
         )
-        .needs("max_line_bytes", ParamKind::NUMBER, "the most bytes of a line, its end not counted"),
+        .needs(
+            "max_line_bytes",
+            ParamKind::NUMBER,
+            "the maximum number of bytes per line, without the line end",
+        ),
         |call| {
             let most = call.count("max_line_bytes")?;
             Ok(each(call, move |_, line, out| out.write(&line.as_bytes()[..line.floor_char_boundary(most)])))
@@ -112,14 +119,14 @@ fn add_changed(functions: &mut Functions) {
 fn add_sums(functions: &mut Functions) {
     let sum = signature(
         "sum/1.0.0",
-        "The sum of the numbers in the lines, in decimal digits; 0 if there are none. Blank lines are left \
-         out. The sum is a 64-bit float, written as short as it can be read back, without an exponent; `nan` \
-         and `inf` are refused.",
+        "The sum of the numbers in the lines, in decimal digits; 0 if there are none. Blank lines are \
+         skipped. The sum is a 64-bit float, with as few digits as are needed to read it back, and without \
+         an exponent. `nan` and `inf` are refused.",
     );
     let average = signature(
         "average/1.0.0",
-        "The sum of the numbers in the lines, as `sum/1.0.0` has it, divided by their count. An error \
-         if there are none.",
+        "The sum of the numbers in the lines, as in `sum/1.0.0`, divided by their count. An error if there \
+         are none.",
     );
     functions.add(StreamingFunction(sum.nanos_per_kib(5000), |call| {
         Ok(of_lines(call, Sum { sum: 0.0, count: 0, total: |sum, _| Some(sum) }))

@@ -22,8 +22,8 @@ pub(super) fn add(functions: &mut Functions) {
     let mut add = |signature: Signature, nanos: u32, begin: fn(&Call<'_>) -> Result<Body, Fault>| {
         functions.add(whole(lined(signature.nanos_per_kib(nanos)), begin));
     };
-    add(signature("sort/1.0.0", "The lines in the order of their bytes."), 4000, |_| ordered(sort));
-    add(signature("sort_unique/1.0.0", "The lines in the order of their bytes, each once."), 4000, |_| {
+    add(signature("sort/1.0.0", "The lines in byte order."), 4000, |_| ordered(sort));
+    add(signature("sort_unique/1.0.0", "The lines in byte order, without duplicates."), 4000, |_| {
         ordered(|lines, budget| {
             sort(lines, budget)?;
             lines.dedup();
@@ -31,7 +31,7 @@ pub(super) fn add(functions: &mut Functions) {
         })
     });
     add(
-        signature("tail/1.0.0", "The last lines.").needs("n", ParamKind::NUMBER, "how many lines"),
+        signature("tail/1.0.0", "The last `n` lines.").needs("n", ParamKind::NUMBER, "the number of lines"),
         100,
         |call| {
             let most = call.count("n")?;
@@ -41,8 +41,7 @@ pub(super) fn add(functions: &mut Functions) {
     add(
         signature(
             "shuffle/1.0.0",
-            "The lines in an order that the seed decides: from the last place to the second, each line changes places \
-             with one that ChaCha12 draws, itself included.",
+            "The lines in random order (Fisher-Yates with ChaCha12). The same seed gives the same order.",
         )
         .needs("seed", ParamKind::NUMBER, "the seed of the generator"),
         2000,
@@ -57,10 +56,10 @@ pub(super) fn add(functions: &mut Functions) {
     add(
         signature(
             "sample/1.0.0",
-            "Some of the lines, in their order, as the seed decides: a reservoir, drawn by ChaCha12; all of them if \
-             there are no more.",
+            "A random sample of `lines` lines in input order (reservoir sampling with ChaCha12), or all \
+             lines if there are fewer. The same seed gives the same sample.",
         )
-        .needs("lines", ParamKind::NUMBER, "how many lines")
+        .needs("lines", ParamKind::NUMBER, "the number of lines")
         .needs("seed", ParamKind::NUMBER, "the seed of the generator"),
         1000,
         |call| {

@@ -14,14 +14,18 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
         signature(
             "patch/1.0.0",
-            "The first text, changed as the second says: a unified diff of one file. Lines are compared without their \
-             ends, and the output has LF between lines and none behind the last; an empty diff changes nothing. The \
-             counts of a header are not checked. 2.0.0 keeps bytes and checks counts.",
+            "The first input with the second input, a unified diff of one file, applied to it. Lines are \
+             compared without their ends. The output has an LF between lines and none after the last line. \
+             An empty diff changes nothing. The counts of a header are not checked. Version 2.0.0 keeps \
+             bytes and checks counts.",
         )
         .inputs(Arity::exactly(2))
         .claims(3)
         .nanos_per_kib(800)
-        .unlike_deriva("A change before line 0, or behind the end, is an error or applied there; Deriva panics."),
+        .unlike_deriva(
+            "A header that places a hunk before line 0 is applied at the start, and one after \
+            the end is an error; Deriva panics.",
+        ),
         |_| {
             Ok(Box::new(|inputs, budget| {
                 let (original, diff) = (text(0, &inputs[0])?, text(1, &inputs[1])?);
@@ -37,8 +41,9 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(whole(
         signature(
             "patch/2.0.0",
-            "The first input, changed as the second says: a unified diff of one file. Every line that \
-             it names must be where it says, byte by byte; an empty diff changes nothing.",
+            "The first input with the second input, a unified diff of one file, applied to it. Every line \
+             of the first input that the diff contains must be at its place, byte by byte. An empty diff \
+             changes nothing.",
         )
         .inputs(Arity::exactly(2))
         .nanos_per_kib(800),
@@ -67,8 +72,8 @@ fn patched_lines(original: &str, diff: &str) -> Result<Bytes, Fault> {
             let header = || wrong(format!("{} is not `@@ -line,count +line,count @@`", shown(line)));
             let first = hunk_start(line).ok_or_else(header)?;
             if first < at || first > original.len() {
-                let allowed = format!("it may begin behind line {at} to {} of the original", original.len());
-                return Err(wrong(format!("the change begins behind line {first}; {allowed}")));
+                let allowed = format!("expected a line from {at} to {}", original.len());
+                return Err(wrong(format!("the header places the hunk after line {first}; {allowed}")));
             }
             made.extend_from_slice(&original[at..first]);
             (at, in_hunk) = (first, true);
@@ -147,29 +152,31 @@ impl Text<'_> {
     fn apply(&mut self, hunk: &Hunk, diff: &mut Diff<'_>) -> Result<(), Fault> {
         let lines = self.original.len();
         if hunk.old.first < self.at || hunk.old.first > lines {
-            let allowed = format!("it may begin behind line {} to {lines} of the original", self.at);
-            return Err(diff.fault(&format!("the change begins behind line {}; {allowed}", hunk.old.first)));
+            let allowed = format!("expected a line from {} to {lines}", self.at);
+            return Err(
+                diff.fault(&format!("the header places the hunk after line {}; {allowed}", hunk.old.first))
+            );
         }
         self.keep(hunk.old.first);
         if hunk.new.first != self.count {
             return Err(diff.fault(&format!(
-                "the change is to come behind line {} and comes behind line {}",
+                "the header places the hunk after line {} of the output; its lines come after line {}",
                 hunk.new.first, self.count
             )));
         }
         let (old_end, new_end) = (hunk.old.first + hunk.old.count, hunk.new.first + hunk.new.count);
         while self.at < old_end || self.count < new_end {
-            let Some(line) = diff.next() else { return Err(diff.fault("the change ends early")) };
+            let Some(line) = diff.next() else { return Err(diff.fault("the hunk ends early")) };
             let (mark, line) = match line {
                 // Some programs strip trailing spaces, so an empty context line may lack its leading space.
                 b"\n" => (b' ', line),
                 [mark @ (b' ' | b'-' | b'+'), line @ ..] => (*mark, line),
-                _ => return Err(diff.fault(&format!("{} begins with none of ` `, `-`, `+`", quoted(line)))),
+                _ => return Err(diff.fault(&format!("{} does not begin with ` `, `-` or `+`", quoted(line)))),
             };
             let line = diff.without_end(line);
             let fits = (mark == b'+' || self.at < old_end) && (mark == b'-' || self.count < new_end);
             if !fits {
-                return Err(diff.fault("the change has other numbers of lines than its header says"));
+                return Err(diff.fault("the hunk does not have the numbers of lines in its header"));
             }
             if mark != b'+' {
                 self.expect(line, diff)?;
@@ -226,7 +233,7 @@ impl<'a> Diff<'a> {
         }
         match self.line == 0 {
             true => Ok(()),
-            false => Err(self.fault("not a unified diff: no `--- ` and `+++ ` before the changes")),
+            false => Err(self.fault("not a unified diff: no `--- ` and `+++ ` before the hunks")),
         }
     }
 

@@ -23,8 +23,8 @@ use crate::budget::{CallBudget, Claim};
 use crate::function::{Call, Fault};
 
 /// The syntax of patterns, for all functions that take one.
-pub(super) const REGEX: &str = "a regular expression in Rust's syntax, at most 16 KiB: Unicode, no look-around and no \
-    back-references";
+pub(super) const REGEX: &str = "a regular expression in Rust's syntax, at most 16 KiB, with Unicode, \
+    without look-around and back-references";
 
 /// The maximum length of all patterns of one call, in bytes.
 const LENGTH_MOST: usize = 16 << 10;

@@ -24,7 +24,7 @@ const PATTERNS_MOST: usize = 256;
 const PATTERNS_BYTES_MOST: usize = 16 << 10;
 
 pub(super) fn add(functions: &mut Functions) {
-    let about = "The text with all that matches replaced. The input is UTF-8.";
+    let about = "The text with every match of the pattern replaced. The input is UTF-8.";
     for id in ["regex_replace/1.0.0", "replace/1.0.0"] {
         let signature = signature(id, about)
             .needs("pattern", ParamKind::Text, REGEX)
@@ -40,16 +40,12 @@ pub(super) fn add(functions: &mut Functions) {
     }
     let listed = signature(
         "redact/1.0.0",
-        "The text with all that matches any pattern replaced by `[REDACTED]`, one pattern after the other. The input is \
-         UTF-8. 2.0.0 takes patterns with commas, and looks at the text once.",
+        "The text with every match of each pattern replaced by `[REDACTED]`, one pattern after the other. \
+         The input is UTF-8. Version 2.0.0 accepts patterns with commas, and reads the text once.",
     );
     functions.add(whole(
         listed
-            .needs(
-                "patterns",
-                ParamKind::Text,
-                "regular expressions in Rust's syntax, with commas between them",
-            )
+            .needs("patterns", ParamKind::Text, "regular expressions in Rust's syntax, separated by commas")
             .bounds_held_output()
             .compiles()
             .nanos_per_kib(5000),
@@ -57,8 +53,8 @@ pub(super) fn add(functions: &mut Functions) {
     ));
     let once = signature(
         "redact/2.0.0",
-        "The text with all that matches any pattern replaced by `[REDACTED]`; where several match, the first one \
-         counts. The input is UTF-8.",
+        "The text with every match of any pattern replaced by `[REDACTED]`. If several patterns match at a \
+         position, the first one is used. The input is UTF-8.",
     );
     functions.add(whole(
         once.needs("patterns", ParamKind::list(ParamKind::Text, 1), "regular expressions in Rust's syntax")

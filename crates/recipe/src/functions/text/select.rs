@@ -13,10 +13,10 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         signature(
             "lines_select/1",
-            "Some lines by their numbers, as they are and with their ends; those that are not there are left out, \
-             and what comes behind the last one is not read. Lines end at LF, and have at most 16 MiB.",
+            "The lines with these numbers, including line ends. Numbers beyond the last line are ignored. \
+             The input is read up to the largest number. Lines end at LF, and have at most 16 MiB.",
         )
-        .needs("lines", ParamKind::Text, "numbers and ranges from 1, each behind the one before: `1,3-5,9-`")
+        .needs("lines", ParamKind::Text, "numbers and ranges from 1, in ascending order: `1,3-5,9-`")
         .nanos_per_kib(600),
         |call| Ok(Box::new(Select { lines: Lines::of(call, 0), ranges: ranges(call)?, at: 0 })),
     ));
@@ -79,7 +79,10 @@ fn ranges(call: &Call<'_>) -> Result<Vec<(u64, u64)>, Fault> {
             )
         })?;
         if let Some((_, last)) = ranges.last().filter(|(_, last)| range.0 <= *last) {
-            return Err(Fault::param("lines", format!("{} does not come behind line {last}", shown(part))));
+            return Err(Fault::param(
+                "lines",
+                format!("{} is not after line {last}; write the numbers in ascending order", shown(part)),
+            ));
         }
         ranges.push(range);
     }

@@ -21,8 +21,8 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         lined(signature(
             "zip/1.0.0",
-            "Each line of the first input, the separator, and the line of the second with the same \
-             number; as many as the shorter input has.",
+            "Each line of the first input, then the separator, then the line of the second input with the \
+             same number. The output has as many lines as the shorter input.",
         ))
         .inputs(Arity::exactly(2))
         .memory_per_input(OPEN_INPUT)
@@ -39,9 +39,8 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(
         lined(signature(
             "merge_sorted/1.0.0",
-            "The lines of all inputs in the order of their bytes. Each input must be in that order \
-             already; of equal lines, those of earlier inputs come first. A chunk of each input is \
-             held.",
+            "The lines of all inputs in byte order. Each input must be sorted; of equal lines, those of \
+             earlier inputs come first. The function keeps one chunk per input in memory.",
         ))
         .inputs(Arity::at_least(1))
         .memory_per_input(OPEN_INPUT)
@@ -128,8 +127,7 @@ impl Merge {
             return Ok(false);
         };
         if *line < *room {
-            let problem =
-                format!("line {number} comes before the one above it in the order of bytes; sort it first");
+            let problem = format!("line {number} is out of byte order; sort the input first");
             return Err(Fault::input(input, problem));
         }
         room.clear();
