@@ -135,6 +135,18 @@ impl CrashDisk {
         self.edit(path.as_ref(), |bytes| bytes[offset as usize] ^= mask);
     }
 
+    /// Changes all files whose path is wanted, at one moment: a program at work may remove a file between two calls.
+    pub fn edit_all(&self, is_wanted: impl Fn(&Path) -> bool, edit: impl Fn(&mut Vec<u8>)) {
+        let mut state = self.lock();
+        let wanted: Vec<PathBuf> =
+            state.lengths().map(|(path, _)| path).filter(|path| is_wanted(path)).collect();
+        for path in wanted {
+            let id = state.tree.visible.file(&path).expect("the file was listed just now");
+            state.content_mut(id).edit(&edit);
+        }
+        state.make_durable();
+    }
+
     /// Sets the length of a file. A longer file is filled with zeros.
     pub fn truncate(&self, path: impl AsRef<Path>, len: u64) {
         self.edit(path.as_ref(), |bytes| bytes.resize(len as usize, 0));

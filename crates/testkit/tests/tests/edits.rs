@@ -29,6 +29,20 @@ fn an_edit_changes_visible_and_durable_bytes() {
 }
 
 #[test]
+fn wanted_files_are_edited_visibly_and_durably() {
+    let disk = CrashDisk::new(0);
+    write(&disk, "a", b"1");
+    disk.put("x/b", *b"22");
+    disk.put("x/c", *b"33");
+    disk.edit_all(|path| path.starts_with("x"), |bytes| bytes[0] += 1);
+    disk.edit_all(|path| path == Path::new("y"), |_| unreachable!("there is no such file"));
+    for disk in [disk.crash(0, Crash::Total), disk] {
+        let bytes = |path: &str| disk.bytes(path).unwrap();
+        assert_eq!((bytes("a"), bytes("x/b"), bytes("x/c")), (b"1".into(), b"32".into(), b"43".into()));
+    }
+}
+
+#[test]
 fn a_snapshot_is_independent() {
     let disk = CrashDisk::new(0);
     let file = keep(&disk, "a", b"old");
