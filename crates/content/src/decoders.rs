@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::fields::Take;
+use crate::fields::FieldReader;
 use crate::log::{Fact, HEADER, Header, Record, Salt};
 use crate::store::{decode_row, parse_format};
 use crate::{Address, Value, files, index};
@@ -71,7 +71,7 @@ fn fact(bytes: &[u8]) {
 
 /// Rows of the index's tables: the first byte says of which.
 fn row(bytes: &[u8]) {
-    let mut take = Take(bytes);
+    let mut take = FieldReader(bytes);
     if let Some(table) = take.u8() {
         decode_row(table, take.rest());
     }

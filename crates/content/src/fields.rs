@@ -4,9 +4,9 @@
 use crate::Address;
 
 /// Takes fields off the front of some bytes; `None` once they run out.
-pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
+pub(crate) struct FieldReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Take<'a> {
+impl<'a> FieldReader<'a> {
     pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -62,7 +62,7 @@ impl<'a> Take<'a> {
 }
 
 /// Puts fields behind one another.
-pub(crate) trait Give {
+pub(crate) trait FieldWriter {
     fn give(&mut self, bytes: &[u8]);
 
     fn give_u32(&mut self, number: u32) {
@@ -90,7 +90,7 @@ pub(crate) trait Give {
     }
 }
 
-impl Give for Vec<u8> {
+impl FieldWriter for Vec<u8> {
     fn give(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }

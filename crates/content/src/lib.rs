@@ -181,5 +181,5 @@ pub use store::{
     AddressStatus, Collect, CollectReport, Config, DroppedImport, DryRun, Event, ExportReport, Health,
     Holder, Import, ImportRecord, ImportReport, ImportedName, Lease, ListedBlob, ListedDerivation, Listener,
     Lookup, NewDerivation, NewMemo, OpenReport, Operation, Outcome, Put, Reader, RemovedItems, Root,
-    RootSpace, Scope, Scrub, ScrubReport, Space, Stats, Store, Unreadable, Usage, Writer,
+    RootSpace, Scope, Scrub, ScrubReport, Space, Stats, Store, UnreadableStretch, Usage, Writer,
 };

@@ -88,9 +88,9 @@ impl Closure {
         lease.hold(*address).await?;
         let given = |(output, size), lease| StoredValue::stored(output, size, Some(Arc::new(lease)));
         match look(inner, address, None, &mut lease).await? {
-            Look::Blob(found) => Ok(LookupOutcome::Blob(given(found, lease))),
-            Look::Memo(found) => Ok(LookupOutcome::Memo(given(found, lease))),
-            Look::Recipe(found) => {
+            FoundItem::Blob(found) => Ok(LookupOutcome::Blob(given(found, lease))),
+            FoundItem::Memo(found) => Ok(LookupOutcome::Memo(given(found, lease))),
+            FoundItem::Recipe(found) => {
                 let mut search = Search::new(inner, lease);
                 search.enter(&found)?;
                 search.finish(deadline).await.map(|closure| LookupOutcome::Closure(Box::new(closure)))
@@ -123,7 +123,7 @@ impl Closure {
 }
 
 /// The kind of an address.
-enum Look {
+enum FoundItem {
     Blob((Address, u64)),
     Memo((Address, u64)),
     Recipe(Derivation),
@@ -151,23 +151,23 @@ async fn look(
     address: &Address,
     needed_by: Option<Address>,
     lease: &mut Lease,
-) -> Result<Look, Error> {
+) -> Result<FoundItem, Error> {
     let store = &inner.store;
     let mut known = store.known(address).await?;
     if let Lookup::Memo(memo) = known {
         if let Some(given) = remembered(inner, &memo, lease).await? {
-            return Ok(Look::Memo(given));
+            return Ok(FoundItem::Memo(given));
         }
         known = store.known(address).await?;
     }
     match known {
         // The memo was stored just now. The recipe's description is still valid.
         Lookup::Memo(_) => match store.derivation(address).await? {
-            Some(found) => Ok(Look::Recipe(found)),
+            Some(found) => Ok(FoundItem::Recipe(found)),
             None => Err(Error::NotARecipe { address: *address }),
         },
-        Lookup::Derivation(found) => Ok(Look::Recipe(found)),
-        Lookup::Blob(size) => Ok(Look::Blob((*address, size))),
+        Lookup::Derivation(found) => Ok(FoundItem::Recipe(found)),
+        Lookup::Blob(size) => Ok(FoundItem::Blob((*address, size))),
         Lookup::Nothing => {
             let gone = store.status(address).await?.gone;
             Err(Error::NotFound { address: *address, needed_by, gone })
@@ -312,15 +312,15 @@ impl<'a> Search<'a> {
             let input = match self.met.entry(address) {
                 Entry::Occupied(met) => *met.get(),
                 Entry::Vacant(_) => match look(self.inner, &address, Some(by), &mut self.lease).await? {
-                    Look::Recipe(found) => {
+                    FoundItem::Recipe(found) => {
                         // A recipe may be read both by its address and by its alias.
                         let met = self.met.get(&found.address).copied();
                         let input = met.map_or_else(|| self.enter(&found), Ok)?;
                         self.met.insert(address, input);
                         input
                     }
-                    Look::Blob(given) => self.give(address, given),
-                    Look::Memo(given) => {
+                    FoundItem::Blob(given) => self.give(address, given),
+                    FoundItem::Memo(given) => {
                         self.memos.push((self.given.len() as u32, address));
                         self.give(address, given)
                     }

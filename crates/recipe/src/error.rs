@@ -15,7 +15,7 @@ use crate::recipe::{FunctionId, MalformedRecipe};
 #[non_exhaustive]
 pub enum Error {
     /// The address is unknown.
-    #[error("{address} is neither a blob nor a recipe here{}{}", NeededBy(*.needed_by), RemovedAs(*.gone))]
+    #[error("{address} is neither a blob nor a recipe here{}{}", ReaderNote(*.needed_by), RemovalNote(*.gone))]
     NotFound {
         /// The address.
         address: Address,
@@ -31,7 +31,7 @@ pub enum Error {
         address: Address,
     },
     /// The name is unknown, and no address begins with it.
-    #[error("nothing is named {name:?}, and {}", NotAnAddress(.name))]
+    #[error("nothing is named {name:?}, and {}", AddressNote(.name))]
     NoSuchName {
         /// The name.
         name: String,
@@ -139,25 +139,25 @@ impl Error {
 /// The defaults apply, because the executor itself retries where that helps.
 impl Classified for Error {}
 
-struct NeededBy(Option<Address>);
+struct ReaderNote(Option<Address>);
 
-impl fmt::Display for NeededBy {
+impl fmt::Display for ReaderNote {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |by| write!(out, "; recipe {by} reads it"))
     }
 }
 
-struct RemovedAs(Option<RemovalRecord>);
+struct RemovalNote(Option<RemovalRecord>);
 
-impl fmt::Display for RemovedAs {
+impl fmt::Display for RemovalNote {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |gone| write!(out, "; it was {}", gone.why))
     }
 }
 
-struct NotAnAddress<'a>(&'a str);
+struct AddressNote<'a>(&'a str);
 
-impl fmt::Display for NotAnAddress<'_> {
+impl fmt::Display for AddressNote<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match is_short_address(self.0) {
             true => out.write_str("no address here begins with it"),

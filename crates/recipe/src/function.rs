@@ -27,7 +27,7 @@ pub trait Function: Send + Sync + 'static {
 /// The output must not depend on how the inputs are split into chunks. A chunk is never empty.
 pub trait Kernel: Send {
     /// The input to read next, of those that have not ended; `None` if no more input is needed and the call can finish.
-    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+    fn wants(&self, open: &OpenInputs<'_>) -> Option<usize> {
         open.first()
     }
 
@@ -55,13 +55,13 @@ pub trait Kernel: Send {
 
 /// The inputs of a call that have not ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Open<'a> {
+pub struct OpenInputs<'a> {
     pub(crate) ended: &'a [bool],
     /// The first input that has not ended. All inputs before it have.
     pub(crate) first: usize,
 }
 
-impl Open<'_> {
+impl OpenInputs<'_> {
     /// The first input that has not ended.
     pub fn first(&self) -> Option<usize> {
         (self.first < self.ended.len()).then_some(self.first)

@@ -113,7 +113,7 @@ pub use executor::{
 };
 pub use file::{FileBlob, FileBytes, FileFormat, FileInput, FileRecipe, FilesOutside, NamedPath, RecipeFile};
 pub use folder::{Folder, FolderEntry};
-pub use function::{Call, Chunks, Fault, Function, Kernel, Open, Out};
+pub use function::{Call, Chunks, Fault, Function, Kernel, OpenInputs, Out};
 pub use get::{FetchedValue, Get, Source};
 pub use invalidate::{Invalidate, InvalidationReport, Reach};
 pub use param::{Param, ParamKind};

@@ -96,7 +96,7 @@ struct Work<'a> {
 
 /// The value of a node, or of a later node: fused nodes pass on the value of the last of them.
 #[derive(Debug)]
-struct NodeValue {
+pub(crate) struct NodeValue {
     computed: ComputedValue,
     of: NodeId,
 }
@@ -151,10 +151,10 @@ impl Work<'_> {
 }
 
 impl Workload for Work<'_> {
-    type Value = ValueBox;
+    type Value = NodeValue;
     type Error = Error;
     type Future = NodeFuture;
-    type Job = fn(Option<ValueBox>, &Check<'_>) -> Result<ValueBox, Error>;
+    type Job = fn(Option<NodeValue>, &Check<'_>) -> Result<NodeValue, Error>;
 
     fn step(&mut self, node: NodeId, _: Budget) -> Step<Self> {
         let passed_on = self.passed_on(node);
@@ -165,7 +165,7 @@ impl Workload for Work<'_> {
             }
         }
         if let Some(value) = passed_on {
-            return Step::Ready(Ok(ValueBox(value)));
+            return Step::Ready(Ok(value));
         }
         let stage = self.stage(node);
         let signature = stage.function.signature();
@@ -186,7 +186,7 @@ impl Workload for Work<'_> {
                 let of = move |place: usize| chain[place];
                 return Step::Future(NodeFuture::Chain(Box::pin(async move {
                     let (computed, place) = fused.await?;
-                    Ok(ValueBox(NodeValue { computed, of: of(place) }))
+                    Ok(NodeValue { computed, of: of(place) })
                 })));
             }
         }
@@ -194,7 +194,7 @@ impl Workload for Work<'_> {
         Step::Future(NodeFuture::One(waiter, node))
     }
 
-    fn finish(&mut self, node: NodeId, ValueBox(mut value): ValueBox, _: &mut Drops) {
+    fn finish(&mut self, node: NodeId, mut value: NodeValue, _: &mut Drops) {
         match value.computed.how {
             Origin::Ran => self.counts.computed += 1,
             Origin::SameInputs => self.counts.cut_off += 1,
@@ -227,17 +227,14 @@ impl Workload for Work<'_> {
     }
 }
 
-/// A node's value, passed from the engine to the workload.
-pub(crate) struct ValueBox(NodeValue);
-
 /// A running node.
 pub(crate) enum NodeFuture {
     One(Waiter<Address, Result<ComputedValue, Error>>, NodeId),
-    Chain(Pin<Box<dyn Future<Output = Result<ValueBox, Error>> + Send>>),
+    Chain(Pin<Box<dyn Future<Output = Result<NodeValue, Error>> + Send>>),
 }
 
 impl Future for NodeFuture {
-    type Output = Result<ValueBox, Error>;
+    type Output = Result<NodeValue, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *self {
@@ -245,7 +242,7 @@ impl Future for NodeFuture {
             NodeFuture::One(waiter, node) => {
                 let node = *node;
                 Pin::new(waiter).poll(cx).map(|landed| match landed {
-                    Ok(Ok(computed)) => Ok(ValueBox(NodeValue { computed, of: node })),
+                    Ok(Ok(computed)) => Ok(NodeValue { computed, of: node }),
                     Ok(Err(error)) => Err(error),
                     Err(Panicked(message)) => std::panic::resume_unwind(Box::new(message)),
                 })

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::budget::CallBudget;
 use crate::feed::Feed;
-use crate::function::{Chunks, Fault, Kernel, Open, Out};
+use crate::function::{Chunks, Fault, Kernel, OpenInputs, Out};
 
 /// A stage that is being computed. The first stage of a call reads stored values, every other stage the output of the
 /// stage before it.
@@ -119,6 +119,6 @@ impl RunningStage {
     /// The input that the kernel reads next; `None` if it needs no more.
     fn wants(&self) -> Option<usize> {
         let kernel = self.kernel.as_ref().expect("the call has begun");
-        kernel.wants(&Open { ended: &self.ended, first: self.first })
+        kernel.wants(&OpenInputs { ended: &self.ended, first: self.first })
     }
 }

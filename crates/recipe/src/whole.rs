@@ -18,15 +18,15 @@ pub(crate) fn whole(
 ) -> impl Function {
     signature.holds = Holds::Everything;
     signature.memory.per_input_byte = MemoryNeed::WHOLE.per_input_byte;
-    Whole { signature, begin }
+    WholeInputFunction { signature, begin }
 }
 
-struct Whole<B> {
+struct WholeInputFunction<B> {
     signature: Signature,
     begin: B,
 }
 
-impl<B: Fn(&Call<'_>) -> Result<Body, Fault> + Send + Sync + 'static> Function for Whole<B> {
+impl<B: Fn(&Call<'_>) -> Result<Body, Fault> + Send + Sync + 'static> Function for WholeInputFunction<B> {
     fn signature(&self) -> &Signature {
         &self.signature
     }

@@ -33,7 +33,7 @@ struct BudgetState {
 #[derive(Default)]
 struct ClientBytes {
     held: usize,
-    waiting: VecDeque<(usize, oneshot::Sender<Share>)>,
+    waiting: VecDeque<(usize, oneshot::Sender<ByteShare>)>,
 }
 
 /// The client that takes bytes, and the bytes that its call holds already.
@@ -54,7 +54,7 @@ pub(crate) struct WaitBounds {
 }
 
 /// A share of the budget, returned on drop.
-pub(crate) struct Share {
+pub(crate) struct ByteShare {
     budget: ByteBudget,
     client: Arc<str>,
     bytes: usize,
@@ -85,12 +85,12 @@ impl ByteBudget {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn share(&self, client: Arc<str>, bytes: usize) -> Share {
-        Share { budget: self.clone(), client, bytes }
+    fn share(&self, client: Arc<str>, bytes: usize) -> ByteShare {
+        ByteShare { budget: self.clone(), client, bytes }
     }
 
     /// Takes bytes if they are available now.
-    pub(crate) fn try_take(&self, taker: &Taker, bytes: usize) -> Option<Share> {
+    pub(crate) fn try_take(&self, taker: &Taker, bytes: usize) -> Option<ByteShare> {
         let bytes = self.count(taker, bytes);
         let mut state = self.lock();
         let has_room = bytes <= self.shared.most - state.taken;
@@ -108,7 +108,7 @@ impl ByteBudget {
 
     /// Takes bytes as soon as they are available. The waiting client that holds the fewest is served first. `None` if that
     /// takes longer than the budget's `wait`, or than the bounds of the call.
-    pub(crate) async fn take(self, taker: Taker, bytes: usize) -> Option<Share> {
+    pub(crate) async fn take(self, taker: Taker, bytes: usize) -> Option<ByteShare> {
         let bytes = self.count(&taker, bytes);
         let (sender, share) = oneshot::channel();
         {
@@ -141,7 +141,11 @@ impl ByteBudget {
 
 impl BudgetState {
     /// The next call to serve, with its bytes counted as taken.
-    fn next(&mut self, most: usize, client_most: usize) -> Option<(Arc<str>, usize, oneshot::Sender<Share>)> {
+    fn next(
+        &mut self,
+        most: usize,
+        client_most: usize,
+    ) -> Option<(Arc<str>, usize, oneshot::Sender<ByteShare>)> {
         if self.waiting == 0 {
             return None;
         }
@@ -169,7 +173,7 @@ impl BudgetState {
     }
 }
 
-impl Share {
+impl ByteShare {
     /// The bytes of the share.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
@@ -183,13 +187,13 @@ impl Share {
     }
 
     /// Adds another share of the same client.
-    pub(crate) fn merge(&mut self, mut other: Share) {
+    pub(crate) fn merge(&mut self, mut other: ByteShare) {
         debug_assert_eq!(self.client, other.client);
         self.bytes += std::mem::take(&mut other.bytes);
     }
 }
 
-impl Drop for Share {
+impl Drop for ByteShare {
     fn drop(&mut self) {
         if self.bytes == 0 {
             return;

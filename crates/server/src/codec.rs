@@ -112,7 +112,7 @@ fn charge(bytes: usize, call: Option<&Call>) -> Result<(), Status> {
 }
 
 /// The memory that the fields of a message take.
-struct Shape {
+struct MessageShape {
     /// Bytes per field, or per element of a repeated field, whose list grows by doubling.
     field: usize,
     /// Bytes of the first entry of a map, which allocates a whole B-tree node.
@@ -120,14 +120,14 @@ struct Shape {
     /// The field of a map's entries.
     entries: Option<u32>,
     /// The fields that are messages themselves, by number.
-    inside: &'static [(u32, &'static Shape)],
+    inside: &'static [(u32, &'static MessageShape)],
     /// The fields that are lists of numbers in one piece, by number.
-    packed: &'static [(u32, Packed)],
+    packed: &'static [(u32, PackedNumbers)],
 }
 
 /// A list of numbers in one piece. An element takes [`ELEMENT`] times its own size, because the list grows by doubling.
 #[derive(Clone, Copy)]
-enum Packed {
+enum PackedNumbers {
     /// Numbers of one byte or more, with the size of an element in memory.
     Varints(usize),
     /// Numbers that are as large in memory.
@@ -138,46 +138,50 @@ enum Packed {
 const ELEMENT: usize = 3;
 
 /// A message of plain fields.
-static FLAT: Shape = Shape { field: 96, first_entry: 0, entries: None, inside: &[], packed: &[] };
+static FLAT: MessageShape =
+    MessageShape { field: 96, first_entry: 0, entries: None, inside: &[], packed: &[] };
 
-static ADD: Shape = Shape { field: ELEMENT * size_of::<proto::Draft>(), inside: &[(1, &DRAFT)], ..FLAT };
-static DRAFT: Shape = Shape {
+static ADD: MessageShape =
+    MessageShape { field: ELEMENT * size_of::<proto::Draft>(), inside: &[(1, &DRAFT)], ..FLAT };
+static DRAFT: MessageShape = MessageShape {
     field: 160,
     first_entry: ENTRY_NODE,
     entries: Some(3),
     inside: &[(1, &FLAT), (3, &ENTRY)],
     ..FLAT
 };
-static ENTRY: Shape = Shape { field: 100, inside: &[(2, &VALUE)], ..FLAT };
-static VALUE: Shape = Shape { field: 0, inside: &[(6, &LIST), (7, &MAP)], ..FLAT };
-static LIST: Shape = Shape { field: ELEMENT * size_of::<proto::Value>(), inside: &[(1, &VALUE)], ..FLAT };
-static MAP: Shape =
-    Shape { field: 160, first_entry: ENTRY_NODE, entries: Some(1), inside: &[(1, &ENTRY)], ..FLAT };
+static ENTRY: MessageShape = MessageShape { field: 100, inside: &[(2, &VALUE)], ..FLAT };
+static VALUE: MessageShape = MessageShape { field: 0, inside: &[(6, &LIST), (7, &MAP)], ..FLAT };
+static LIST: MessageShape =
+    MessageShape { field: ELEMENT * size_of::<proto::Value>(), inside: &[(1, &VALUE)], ..FLAT };
+static MAP: MessageShape =
+    MessageShape { field: 160, first_entry: ENTRY_NODE, entries: Some(1), inside: &[(1, &ENTRY)], ..FLAT };
 
-static RUN: Shape = Shape {
+static RUN: MessageShape = MessageShape {
     field: 160,
     first_entry: PARAM_NODE,
     entries: Some(5),
     inside: &[(5, &PARAM), (6, &ROWS)],
     ..FLAT
 };
-static PARAM: Shape = Shape { field: 100, inside: &[(2, &PARAM_VALUE)], ..FLAT };
-static PARAM_VALUE: Shape = Shape { field: 96, inside: &[(5, &INTS), (6, &FLAT)], ..FLAT };
-static ROWS: Shape = Shape {
+static PARAM: MessageShape = MessageShape { field: 100, inside: &[(2, &PARAM_VALUE)], ..FLAT };
+static PARAM_VALUE: MessageShape = MessageShape { field: 96, inside: &[(5, &INTS), (6, &FLAT)], ..FLAT };
+static ROWS: MessageShape = MessageShape {
     field: ELEMENT * size_of::<plans::Column>(),
     inside: &[(2, &COLUMN)],
-    packed: &[(1, Packed::Varints(size_of::<i64>()))],
+    packed: &[(1, PackedNumbers::Varints(size_of::<i64>()))],
     ..FLAT
 };
-static COLUMN: Shape = Shape {
+static COLUMN: MessageShape = MessageShape {
     field: 32,
     inside: &[(2, &INTS), (3, &FLOATS), (4, &BOOLS), (5, &FLAT)],
-    packed: &[(6, Packed::Varints(1))],
+    packed: &[(6, PackedNumbers::Varints(1))],
     ..FLAT
 };
-static INTS: Shape = Shape { field: 24, packed: &[(1, Packed::Varints(size_of::<i64>()))], ..FLAT };
-static FLOATS: Shape = Shape { field: 24, packed: &[(1, Packed::Fixed)], ..FLAT };
-static BOOLS: Shape = Shape { field: 8, packed: &[(1, Packed::Varints(1))], ..FLAT };
+static INTS: MessageShape =
+    MessageShape { field: 24, packed: &[(1, PackedNumbers::Varints(size_of::<i64>()))], ..FLAT };
+static FLOATS: MessageShape = MessageShape { field: 24, packed: &[(1, PackedNumbers::Fixed)], ..FLAT };
+static BOOLS: MessageShape = MessageShape { field: 8, packed: &[(1, PackedNumbers::Varints(1))], ..FLAT };
 
 /// The sizes of the B-tree nodes of maps of values.
 const ENTRY_NODE: usize = 12 * (size_of::<String>() + size_of::<proto::Value>());
@@ -186,7 +190,7 @@ const PARAM_NODE: usize = 12 * (size_of::<String>() + size_of::<plans::Value>())
 /// The decoder's recursion limit.
 const DEPTH_MOST: usize = 100;
 
-impl Shape {
+impl MessageShape {
     /// Subtracts the memory of a message from `left`; `None` if `left` is too small. The decoder refuses malformed
     /// messages.
     fn measure(&self, mut message: &[u8], depth: usize, left: &mut usize) -> Option<()> {
@@ -222,14 +226,14 @@ impl Shape {
     }
 }
 
-impl Packed {
+impl PackedNumbers {
     /// The memory of a list.
     fn measure(self, list: &[u8]) -> usize {
         ELEMENT
             * match self {
                 // The last byte of each number is below 128.
-                Packed::Varints(size) => size * list.iter().filter(|byte| **byte < 0x80).count(),
-                Packed::Fixed => list.len(),
+                PackedNumbers::Varints(size) => size * list.iter().filter(|byte| **byte < 0x80).count(),
+                PackedNumbers::Fixed => list.len(),
             }
     }
 }

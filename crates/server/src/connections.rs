@@ -12,7 +12,7 @@ use anabranch_engine::clock::Clock;
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 use crate::access::Peer;
-use crate::budget::{ByteBudget, Share, Taker, WaitBounds};
+use crate::budget::{ByteBudget, ByteShare, Taker, WaitBounds};
 
 /// The numbers of open connections and calls of a server, and the limits that they share.
 pub(crate) struct Traffic {
@@ -135,7 +135,7 @@ pub(crate) struct Call {
     /// The client by name, once it is known.
     client: OnceLock<Arc<str>>,
     waiting: AtomicU8,
-    share: Mutex<Option<Share>>,
+    share: Mutex<Option<ByteShare>>,
     /// The deadline of its client.
     until: OnceLock<Instant>,
     /// The longest time that it may wait for memory at a time.
@@ -181,7 +181,7 @@ impl Call {
     pub(crate) fn taker(&self) -> Taker {
         let client = self.client.get_or_init(|| self.activity.peer.name());
         let bounds = WaitBounds { until: self.until.get().copied(), longest: self.wait_most.get().copied() };
-        Taker { client: Arc::clone(client), held: self.share().as_ref().map_or(0, Share::bytes), bounds }
+        Taker { client: Arc::clone(client), held: self.share().as_ref().map_or(0, ByteShare::bytes), bounds }
     }
 
     /// Sets the deadline of its client.
@@ -236,12 +236,12 @@ impl Call {
     }
 
     /// Takes bytes of the budget of unread responses now.
-    pub(crate) fn try_take_unread(&self, bytes: usize) -> Option<Share> {
+    pub(crate) fn try_take_unread(&self, bytes: usize) -> Option<ByteShare> {
         self.activity.traffic.unread.try_take(&Taker { held: 0, ..self.taker() }, bytes)
     }
 
     /// Adds a share of the byte budget to those that the call holds.
-    pub(crate) fn hold(&self, share: Share) {
+    pub(crate) fn hold(&self, share: ByteShare) {
         match &mut *self.share() {
             Some(held) => held.merge(share),
             none => *none = Some(share),
@@ -253,7 +253,7 @@ impl Call {
         drop(self.share().take());
     }
 
-    fn share(&self) -> MutexGuard<'_, Option<Share>> {
+    fn share(&self) -> MutexGuard<'_, Option<ByteShare>> {
         self.share.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,16 +10,16 @@ use tonic::{Code, Request, Response, Status};
 
 use crate::deadline;
 use crate::failure::{Answer, Failure, answer};
-use crate::pieces::Pieces;
+use crate::pieces::ValuePieces;
 use crate::proto::deriva as proto;
 use crate::proto::deriva::deriva_server::Deriva;
 use crate::service::Shared;
 use crate::wire::{address, addresses, from_address, from_addresses};
 
 /// Deriva's service, on an executor.
-pub(crate) struct OfDeriva(pub(crate) Arc<Shared>);
+pub(crate) struct DerivaService(pub(crate) Arc<Shared>);
 
-impl OfDeriva {
+impl DerivaService {
     fn micros_since(&self, began: std::time::Instant) -> u64 {
         let since = self.0.executor.engine().clock().now().saturating_duration_since(began);
         u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
@@ -69,7 +69,7 @@ fn policy(request: &proto::CascadeInvalidateRequest, detail: usize) -> Result<Op
 }
 
 #[tonic::async_trait]
-impl Deriva for OfDeriva {
+impl Deriva for DerivaService {
     async fn put_leaf(&self, request: Request<proto::PutLeafRequest>) -> Answer<proto::PutLeafResponse> {
         answer(async {
             let put = self.0.executor.put(request.into_inner().data).await?;
@@ -93,7 +93,7 @@ impl Deriva for OfDeriva {
         .await
     }
 
-    type GetStream = Pieces<proto::GetResponse>;
+    type GetStream = ValuePieces<proto::GetResponse>;
 
     async fn get(&self, request: Request<proto::GetRequest>) -> Answer<Self::GetStream> {
         answer(async {
@@ -106,7 +106,7 @@ impl Deriva for OfDeriva {
                 Err(error) => return Err(executor.deriva().error_in_their_terms(error).await.into()),
             };
             let write = |chunk| proto::GetResponse { chunk };
-            Ok(Pieces::new(got, |_, whole| whole.filter(|whole| !whole.is_empty()).map(write), write))
+            Ok(ValuePieces::new(got, |_, whole| whole.filter(|whole| !whole.is_empty()).map(write), write))
         })
         .await
     }

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use tonic::{Code, Status};
 
 use crate::observe::FailureMessage;
-use crate::wire::Bad;
+use crate::wire::MalformedMessage;
 
 /// The failure of a call: a code, and a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,8 +56,8 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<Bad> for Failure {
-    fn from(bad: Bad) -> Failure {
+impl From<MalformedMessage> for Failure {
+    fn from(bad: MalformedMessage) -> Failure {
         Failure::new(Code::InvalidArgument, bad.0)
     }
 }

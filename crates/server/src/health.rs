@@ -8,22 +8,22 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use crate::deriva::OfDeriva;
-use crate::plans::OfPlans;
+use crate::deriva::DerivaService;
+use crate::plans::PlansService;
 use crate::proto::deriva::deriva_server::DerivaServer;
 use crate::proto::plans::plans_server::PlansServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
-use crate::recipes::OfRecipes;
+use crate::recipes::RecipesService;
 
 /// The health service. The channel says whether the server is shutting down.
-pub(crate) struct OfHealth(pub(crate) watch::Receiver<bool>);
+pub(crate) struct HealthService(pub(crate) watch::Receiver<bool>);
 
 /// The services whose health can be requested; "" is the server as a whole.
 const SERVICES: [&str; 4] = [
     "",
-    <DerivaServer<OfDeriva> as NamedService>::NAME,
-    <RecipesServer<OfRecipes> as NamedService>::NAME,
-    <PlansServer<OfPlans> as NamedService>::NAME,
+    <DerivaServer<DerivaService> as NamedService>::NAME,
+    <RecipesServer<RecipesService> as NamedService>::NAME,
+    <PlansServer<PlansService> as NamedService>::NAME,
 ];
 
 fn response(closing: bool) -> HealthCheckResponse {
@@ -39,7 +39,7 @@ fn check_name(name: &str) -> Result<(), Status> {
 }
 
 #[tonic::async_trait]
-impl Health for OfHealth {
+impl Health for HealthService {
     async fn check(
         &self,
         request: Request<HealthCheckRequest>,

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use hyper::body::{Body, Frame, SizeHint};
 use tonic::{Code, Status};
 
-use crate::budget::Share;
+use crate::budget::ByteShare;
 use crate::connections::{Call, Wait};
 use crate::service::Shared;
 
@@ -58,7 +58,7 @@ pub(crate) struct IncomingBody<B> {
     holding: BodyRetention,
     progress: Progress,
     /// A frame that waits for its share of the budget.
-    charging: Option<(Frame<Bytes>, BoxFuture<'static, Option<Share>>)>,
+    charging: Option<(Frame<Bytes>, BoxFuture<'static, Option<ByteShare>>)>,
     failed: bool,
 }
 

@@ -46,8 +46,8 @@ mod listeners_tests;
 
 pub use access::{Access, Error as TokenError, NotAScope, Scope, Token, TokenFiles, TokenRecord};
 pub use client::{
-    ApiRequest, Client, Error as ClientError, Many, NoticeStream, Piece, ReceivedArchive, ReceivedValue,
-    ServerAddress, ServerEvent, ServerEvents,
+    ApiRequest, Client, Error as ClientError, NoticeStream, ReceivedArchive, ReceivedValue, ReceivedValues,
+    ServerAddress, ServerEvent, ServerEvents, ValuePiece,
 };
 pub use datasets::{DatasetSettings, Datasets};
 pub use guard::{AllowedHost, NotAHost};

@@ -11,7 +11,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use crate::budget::Share;
+use crate::budget::ByteShare;
 use crate::connections::{Call, Wait};
 use crate::failure::refusal;
 use crate::observe::ObservedBody;
@@ -30,7 +30,7 @@ pub(crate) struct OutgoingBody {
     /// The rest of a frame that has more than a piece.
     rest: Bytes,
     /// The bytes of the response in memory, if they are charged.
-    share: Option<Share>,
+    share: Option<ByteShare>,
 }
 
 /// The reason why a response may have nothing to send for a while.
@@ -84,7 +84,7 @@ impl OutgoingBody {
         let Poll::Ready(Some(Ok(frame))) = frame else { return frame };
         match frame.into_data() {
             Ok(data) if data.len() > PIECE => {
-                let held = self.share.as_ref().map_or(0, Share::bytes);
+                let held = self.share.as_ref().map_or(0, ByteShare::bytes);
                 if data.len() > CHARGED && held < data.len() {
                     self.share = None;
                     self.share = self.call.try_take_unread(data.len());

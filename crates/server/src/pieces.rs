@@ -20,36 +20,36 @@ use crate::service::Shared;
 const CHUNK: usize = 256 << 10;
 
 /// The pieces of a value, each as a message. A value in memory is available immediately, without a box.
-pub(crate) struct Pieces<M> {
+pub(crate) struct ValuePieces<M> {
     first: Option<M>,
-    rest: Option<Rest>,
+    rest: Option<ValueRest>,
     write: fn(Bytes) -> M,
 }
 
-struct Rest {
+struct ValueRest {
     piece: Bytes,
     stream: BoxStream<'static, Result<Bytes, Error>>,
 }
 
-impl<M> Pieces<M> {
+impl<M> ValuePieces<M> {
     /// All pieces of a value, each converted by `write`. `begin` makes the first message, from the whole value if it is
     /// in memory.
     pub(crate) fn new(
         mut got: FetchedValue,
         begin: impl FnOnce(&FetchedValue, Option<Bytes>) -> Option<M>,
         write: fn(Bytes) -> M,
-    ) -> Pieces<M> {
+    ) -> ValuePieces<M> {
         let whole = got.whole();
         let rest = whole.is_none();
         let first = begin(&got, whole);
-        let rest = rest.then(|| Rest { piece: Bytes::new(), stream: got.into_stream().boxed() });
-        Pieces { first, rest, write }
+        let rest = rest.then(|| ValueRest { piece: Bytes::new(), stream: got.into_stream().boxed() });
+        ValuePieces { first, rest, write }
     }
 }
 
-impl<M> Unpin for Pieces<M> {}
+impl<M> Unpin for ValuePieces<M> {}
 
-impl<M> Stream for Pieces<M> {
+impl<M> Stream for ValuePieces<M> {
     type Item = Result<M, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

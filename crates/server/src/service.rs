@@ -19,20 +19,20 @@ use crate::blocking::Blocking;
 use crate::budget::ByteBudget;
 use crate::connections::Traffic;
 use crate::datasets::Datasets;
-use crate::deriva::OfDeriva;
+use crate::deriva::DerivaService;
 use crate::failure::Failure;
 use crate::guard::{Hosts, is_grpc_path};
-use crate::health::OfHealth;
+use crate::health::HealthService;
 use crate::incoming::{BodyRetention, Framing};
 use crate::load::{Slot, SlotBounds, Slots, Work, WorkSlots};
 use crate::metrics::{MetricsPart, RequestMetrics};
 use crate::observe::{FaultLog, RequestIds};
-use crate::plans::{OfPlans, Plans};
+use crate::plans::{Plans, PlansService};
 use crate::proto::DESCRIPTORS;
 use crate::proto::deriva::deriva_server::DerivaServer;
 use crate::proto::plans::plans_server::PlansServer;
 use crate::proto::recipes::recipes_server::RecipesServer;
-use crate::recipes::OfRecipes;
+use crate::recipes::RecipesService;
 use crate::responder::Responder;
 use crate::runs::{Rate, Runs};
 use crate::settings::Settings;
@@ -261,16 +261,16 @@ impl Service {
         use CompressionEncoding::Gzip;
         let most = self.shared.settings.message_most;
         let deriva = |most| {
-            DerivaServer::new(OfDeriva(Arc::clone(&self.shared)))
+            DerivaServer::new(DerivaService(Arc::clone(&self.shared)))
                 .max_decoding_message_size(most)
                 .accept_compressed(Gzip)
                 .send_compressed(Gzip)
         };
-        let recipes = RecipesServer::new(OfRecipes(Arc::clone(&self.shared)))
+        let recipes = RecipesServer::new(RecipesService(Arc::clone(&self.shared)))
             .max_decoding_message_size(most)
             .accept_compressed(Gzip)
             .send_compressed(Gzip);
-        let plans = PlansServer::new(OfPlans(Arc::clone(&self.shared)))
+        let plans = PlansServer::new(PlansService(Arc::clone(&self.shared)))
             .max_decoding_message_size(most)
             .accept_compressed(Gzip)
             .send_compressed(Gzip);
@@ -285,7 +285,7 @@ impl Service {
             .route_service("/anabranch.plan.v1.Plans/{method}", plans)
             .route_service(
                 "/grpc.health.v1.Health/{method}",
-                HealthServer::new(OfHealth(self.shared.closing.subscribe())),
+                HealthServer::new(HealthService(self.shared.closing.subscribe())),
             )
             .route_service(
                 "/grpc.reflection.v1.ServerReflection/{method}",

@@ -27,7 +27,7 @@ pub(super) struct FlowOptions {
     /// The most calls in flight at once, of every model or of one alias; may be repeated. Below it the limit adapts to
     /// the server by itself [default: the model's max_parallel_requests, else 4].
     #[arg(long, value_name = "[ALIAS=]N", value_parser = parallel)]
-    parallel: Vec<Parallel>,
+    parallel: Vec<CallLimit>,
     /// Retries of a call after a failure that may pass [default: max_retries, else 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000))]
     retries: Option<u32>,
@@ -50,7 +50,7 @@ pub(super) struct FlowOptions {
 
 /// The limit of calls in flight of one alias, or of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Parallel {
+struct CallLimit {
     alias: Option<String>,
     calls: u32,
 }
@@ -76,7 +76,7 @@ impl FlowOptions {
     }
 }
 
-fn set_parallel(Parallel { alias, calls }: &Parallel, loaded: &mut LoadedConfig) -> Result<(), Failure> {
+fn set_parallel(CallLimit { alias, calls }: &CallLimit, loaded: &mut LoadedConfig) -> Result<(), Failure> {
     if let Some(alias) = alias {
         let mut known = aliases(loaded);
         known.extend(loaded.config.models.iter().map(|model| model.alias.as_str()));
@@ -111,13 +111,13 @@ fn without_settings(config: &Config, alias: Option<&str>) -> Vec<String> {
     missing.filter(|missing| alias.is_none_or(|alias| alias == *missing)).map(str::to_owned).collect()
 }
 
-fn parallel(text: &str) -> Result<Parallel, String> {
+fn parallel(text: &str) -> Result<CallLimit, String> {
     let (alias, number) = match text.rsplit_once('=') {
         Some((alias, number)) => (Some(alias.to_owned()), number),
         None => (None, text),
     };
     match number.parse() {
-        Ok(calls @ 1..=100_000) => Ok(Parallel { alias, calls }),
+        Ok(calls @ 1..=100_000) => Ok(CallLimit { alias, calls }),
         _ => Err("expected a number from 1 to 100000, or ALIAS=NUMBER".to_owned()),
     }
 }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn calls_in_flight_have_an_alias_or_not() {
-        let some = |alias: Option<&str>, calls| Ok(Parallel { alias: alias.map(str::to_owned), calls });
+        let some = |alias: Option<&str>, calls| Ok(CallLimit { alias: alias.map(str::to_owned), calls });
         assert_eq!(parallel("8"), some(None, 8));
         assert_eq!(parallel("writer=16"), some(Some("writer"), 16));
         assert_eq!(parallel("a=b=1"), some(Some("a=b"), 1));

@@ -139,7 +139,7 @@ impl Submit {
     async fn ended(&self, client: &Client, accepted: &AcceptedJob) -> Result<(), Failure> {
         let path = format!("/v1/datasets/{}", accepted.id);
         let mut followed = FollowedRun::new(accepted.run.clone());
-        let mut trouble = Trouble::default();
+        let mut outage = Outage::default();
         let ended = loop {
             let read_before = followed.read;
             let broken = followed.read_all(client).await.err();
@@ -158,10 +158,10 @@ impl Submit {
                 Err(error) => return Err(error.into()),
             };
             if followed.read > read_before {
-                trouble = Trouble::default();
+                outage = Outage::default();
             }
             if let Some(problem) = problem {
-                match trouble.goes_on(SystemClock.now()) {
+                match outage.goes_on(SystemClock.now()) {
                     Advice::TellAndRetry => out::note(&format!("{problem}; trying again")),
                     Advice::Retry => {}
                     Advice::GiveUp => return Err(given_up(&accepted.id, &problem)),
@@ -197,14 +197,14 @@ impl Submit {
     }
 }
 
-/// The time for which a server in trouble is asked again. Events that arrive renew it.
+/// The time for which requests to a failing server are retried. Events that arrive renew it.
 const RETRY_FOR: Duration = Duration::from_secs(60);
 /// The pause between two attempts.
 const RETRY_EVERY: Duration = Duration::from_millis(500);
 
 /// A period without events in which the server cannot be followed.
 #[derive(Default)]
-struct Trouble {
+struct Outage {
     began: Option<Instant>,
 }
 
@@ -217,7 +217,7 @@ enum Advice {
     GiveUp,
 }
 
-impl Trouble {
+impl Outage {
     /// A problem at this time.
     fn goes_on(&mut self, now: Instant) -> Advice {
         match self.began {
@@ -304,14 +304,14 @@ mod tests {
     #[test]
     fn a_server_in_trouble_is_asked_again_for_a_minute() {
         let began = SystemClock.now();
-        let mut trouble = Trouble::default();
-        let mut at = |seconds| trouble.goes_on(began + Duration::from_secs(seconds));
+        let mut outage = Outage::default();
+        let mut at = |seconds| outage.goes_on(began + Duration::from_secs(seconds));
         assert_eq!(
             [0, 1, 59, 60].map(&mut at),
             [Advice::TellAndRetry, Advice::Retry, Advice::Retry, Advice::GiveUp]
         );
-        trouble = Trouble::default();
-        assert_eq!(trouble.goes_on(began + Duration::from_secs(100)), Advice::TellAndRetry);
+        outage = Outage::default();
+        assert_eq!(outage.goes_on(began + Duration::from_secs(100)), Advice::TellAndRetry);
     }
 
     /// The last problem is told, also one of a server that answers.

@@ -40,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The behaviour after the runs are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Afterwards {
+pub(super) enum DemoEnd {
     /// The server runs until Ctrl-C.
     Serve,
     Exit,
@@ -55,7 +55,7 @@ struct ServeCommand {
 
 /// Serves the example's project from the demo's folder, fills the console with runs, and prints where to look: at the
 /// console while the server runs, later at its files if they stay.
-pub(super) async fn serve(files: &Files, user: i64, afterwards: Afterwards) -> Result<(), Failure> {
+pub(super) async fn serve(files: &Files, user: i64, afterwards: DemoEnd) -> Result<(), Failure> {
     let folder = &files.folder();
     write_project(folder)?;
     let token_file = folder.join("store/token");
@@ -87,14 +87,14 @@ pub(super) async fn serve(files: &Files, user: i64, afterwards: Afterwards) -> R
         let filled = fill(address, &token_file, user).await;
         let filled = filled.and_then(|token| {
             out::data(&match afterwards {
-                Afterwards::Serve => console(address, &token, &token_file, user),
-                Afterwards::Exit => runs(files),
+                DemoEnd::Serve => console(address, &token, &token_file, user),
+                DemoEnd::Exit => runs(files),
             })
         });
         let is_fine = filled.is_ok();
         failed = filled.err();
         match afterwards {
-            Afterwards::Serve if is_fine => std::future::pending().await,
+            DemoEnd::Serve if is_fine => std::future::pending().await,
             // The receiver is gone if the server has ended.
             _ => drop(stop.send(())),
         }

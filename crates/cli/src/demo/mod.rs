@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::out;
 use crate::plan::{ledger, table};
 use crate::wait;
-use console::Afterwards;
+use console::DemoEnd;
 
 macro_rules! example {
     ($path:literal) => {
@@ -78,7 +78,7 @@ struct TracedAnswer {
 
 impl Demo {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let afterwards = if self.exit { Afterwards::Exit } else { Afterwards::Serve };
+        let afterwards = if self.exit { DemoEnd::Exit } else { DemoEnd::Serve };
         let files = Files::new(self.out, afterwards)?;
         wait::here(Box::pin(show(self.user, &files)))?;
         let runtime = wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(2))?;
@@ -118,13 +118,13 @@ struct Files {
 
 impl Files {
     /// Without a file to write, those of a demo that ends by itself are removed: nobody is left to look at them.
-    fn new(out: Option<PathBuf>, afterwards: Afterwards) -> Result<Files, Failure> {
+    fn new(out: Option<PathBuf>, afterwards: DemoEnd) -> Result<Files, Failure> {
         if let Some(timeline) = out {
             return Ok(Files { timeline, removed: None });
         }
         let folder = new_folder()?;
         let timeline = folder.join("feed.html");
-        Ok(Files { timeline, removed: (afterwards == Afterwards::Exit).then_some(folder) })
+        Ok(Files { timeline, removed: (afterwards == DemoEnd::Exit).then_some(folder) })
     }
 
     /// The folder of the dataset and of the server.

@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Builder;
 
-use super::load_generator::{Load, Outcome, Until};
+use super::load_generator::{Load, LoadEnd, Outcome};
 use super::lookup;
 use super::project_args::{ProjectArgs, RowsUse};
 use super::request;
@@ -188,12 +188,12 @@ impl Bench {
         };
         let warmup = self.warmup.unwrap_or_else(|| (u64::from(concurrency) * 10).clamp(100, 1000));
         if warmup > 0 {
-            load(Until::Count(warmup), None).run().await;
+            load(LoadEnd::Count(warmup), None).run().await;
         }
         let until = match (self.requests, self.duration) {
-            (Some(count), _) => Until::Count(count),
-            (None, Some(time)) => Until::Elapsed(time),
-            (None, None) => Until::Count(1000),
+            (Some(count), _) => LoadEnd::Count(count),
+            (None, Some(time)) => LoadEnd::Elapsed(time),
+            (None, None) => LoadEnd::Count(1000),
         };
         let outcome = during(sampler.as_deref(), load(until, self.rate).run()).await;
         if let Some(sampler) = sampler {
@@ -328,7 +328,7 @@ fn ledger(outcome: &Outcome) -> Vec<(&(String, Reason, String), &u64)> {
 }
 
 /// Means per request, and rates.
-struct Each {
+struct RequestMeans {
     rate: f64,
     good: f64,
     degraded: f64,
@@ -339,12 +339,12 @@ struct Each {
     commands: f64,
 }
 
-fn each(outcome: &Outcome) -> Each {
+fn each(outcome: &Outcome) -> RequestMeans {
     let answered = outcome.answered.max(1) as f64;
     let asked = outcome.asked().max(1) as f64;
     let per_second = |count: u64| count as f64 / outcome.wall.as_secs_f64().max(1e-9);
     let least = if outcome.answered == 0 { Duration::ZERO } else { outcome.least };
-    Each {
+    RequestMeans {
         rate: per_second(outcome.answered),
         good: per_second(outcome.good),
         degraded: per_second(outcome.degraded),

@@ -59,11 +59,11 @@ pub(super) struct BuildOutcome {
     pub(super) files: Vec<SourceFile>,
     /// Its warnings.
     warnings: Vec<Problem>,
-    fate: Fate,
+    outcome: FileOutcome,
 }
 
 /// The outcome for a plan's JSON file.
-enum Fate {
+enum FileOutcome {
     Written,
     Unchanged,
     /// The file is missing or out of date. `--check` writes nothing.
@@ -83,7 +83,7 @@ impl Build {
         let sources = self.sources(&engine)?;
         let done = self.build(&engine, &sources);
         let bad = done.iter().filter(|done| !done.is_fine()).count();
-        let changed = done.iter().filter(|done| matches!(done.fate, Fate::Written)).count();
+        let changed = done.iter().filter(|done| matches!(done.outcome, FileOutcome::Written)).count();
         self.tell(&sources, &done);
         let (plans, bad) = (count(done.len(), "plan"), bad as u64);
         let state = if self.check { "up to date" } else { "built" };
@@ -166,9 +166,11 @@ impl Build {
         match built {
             Ok(built) => {
                 let warnings = built.plan.warnings().to_vec();
-                BuildOutcome { files, warnings, fate: self.write(&self.target(source), &built) }
+                BuildOutcome { files, warnings, outcome: self.write(&self.target(source), &built) }
             }
-            Err(problems) => BuildOutcome { files, warnings: Vec::new(), fate: Fate::Refused(problems) },
+            Err(problems) => {
+                BuildOutcome { files, warnings: Vec::new(), outcome: FileOutcome::Refused(problems) }
+            }
         }
     }
 
@@ -181,19 +183,21 @@ impl Build {
         }
     }
 
-    fn write(&self, target: &Path, built: &CompiledPlan) -> Fate {
+    fn write(&self, target: &Path, built: &CompiledPlan) -> FileOutcome {
         let there = match std::fs::read_to_string(target) {
             Ok(there) => Some(there),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Fate::Failed(format!("cannot read {}: {error}", target.display())),
+            Err(error) => return FileOutcome::Failed(format!("cannot read {}: {error}", target.display())),
         };
         match there {
-            Some(there) if there == built.text => return Fate::Unchanged,
-            Some(_) if self.check => return Fate::Due("out of date"),
-            None if self.check => return Fate::Due("missing"),
+            Some(there) if there == built.text => return FileOutcome::Unchanged,
+            Some(_) if self.check => return FileOutcome::Due("out of date"),
+            None if self.check => return FileOutcome::Due("missing"),
             Some(there) if !self.force && !is_built(&there) => {
                 let target = target.display();
-                return Fate::Failed(format!("{target} was not built by a compiler; --force overwrites it"));
+                return FileOutcome::Failed(format!(
+                    "{target} was not built by a compiler; --force overwrites it"
+                ));
             }
             _ => {}
         }
@@ -201,10 +205,10 @@ impl Build {
         let beside = target.with_extension(format!("json.{}", std::process::id()));
         let written = std::fs::write(&beside, &built.text).and_then(|()| std::fs::rename(&beside, target));
         match written {
-            Ok(()) => Fate::Written,
+            Ok(()) => FileOutcome::Written,
             Err(error) => {
                 let _ = std::fs::remove_file(&beside);
-                Fate::Failed(format!("cannot write {}: {error}", target.display()))
+                FileOutcome::Failed(format!("cannot write {}: {error}", target.display()))
             }
         }
     }
@@ -214,12 +218,12 @@ impl Build {
         for (source, done) in sources.iter().zip(done) {
             let target = self.target(source);
             out::warnings(&done.warnings);
-            match &done.fate {
-                Fate::Written => out::note(&format!("built {}", target.display())),
-                Fate::Unchanged => {}
-                Fate::Due(how) => out::note(&format!("error: {} is {how}", target.display())),
-                Fate::Refused(problems) => out::problems(problems),
-                Fate::Failed(what) => out::note(&format!("error: {what}")),
+            match &done.outcome {
+                FileOutcome::Written => out::note(&format!("built {}", target.display())),
+                FileOutcome::Unchanged => {}
+                FileOutcome::Due(how) => out::note(&format!("error: {} is {how}", target.display())),
+                FileOutcome::Refused(problems) => out::problems(problems),
+                FileOutcome::Failed(what) => out::note(&format!("error: {what}")),
             }
         }
     }
@@ -227,7 +231,7 @@ impl Build {
 
 impl BuildOutcome {
     pub(super) fn is_fine(&self) -> bool {
-        matches!(self.fate, Fate::Written | Fate::Unchanged)
+        matches!(self.outcome, FileOutcome::Written | FileOutcome::Unchanged)
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct StoreAt {
 }
 
 /// The destination of a capture.
-pub(super) struct Keep {
+pub(super) struct CaptureTarget {
     store: Store,
     set: Option<String>,
 }
@@ -69,12 +69,12 @@ fn open(folder: &Path) -> Result<Store, Failure> {
 
 impl Capture {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let keep = Keep { store: open(&self.store.store)?, set: self.set };
+        let keep = CaptureTarget { store: open(&self.store.store)?, set: self.set };
         self.run.run_and(Some(keep))
     }
 }
 
-impl Keep {
+impl CaptureTarget {
     /// The store and the set of the capture.
     pub(super) fn place(&self) -> (&Store, Option<&str>) {
         (&self.store, self.set.as_deref())

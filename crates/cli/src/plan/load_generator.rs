@@ -23,7 +23,7 @@ pub(super) struct Load {
     /// The requests, sent round-robin.
     pub(super) requests: Vec<Request>,
     pub(super) concurrency: u32,
-    pub(super) until: Until,
+    pub(super) until: LoadEnd,
     /// The requests per second of an open loop. `None` is a closed loop: each request follows a response.
     pub(super) rate: Option<f64>,
     pub(super) sequential: bool,
@@ -33,7 +33,7 @@ pub(super) struct Load {
 
 /// The end of a load.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Until {
+pub(super) enum LoadEnd {
     /// After this many requests.
     Count(u64),
     /// After this time.
@@ -125,8 +125,8 @@ impl Line {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(asked) = self.asked_at(number, free) else { return };
             let enough = match self.load.until {
-                Until::Count(count) => number >= count,
-                Until::Elapsed(time) => self.began.checked_add(time).is_some_and(|end| asked >= end),
+                LoadEnd::Count(count) => number >= count,
+                LoadEnd::Elapsed(time) => self.began.checked_add(time).is_some_and(|end| asked >= end),
             };
             if enough {
                 return;
@@ -339,7 +339,7 @@ mod tests {
         Engine::load(config).unwrap().compile(&plan.to_string(), Path::new("")).unwrap()
     }
 
-    fn run(rate: Option<f64>, until: Until) -> Outcome {
+    fn run(rate: Option<f64>, until: LoadEnd) -> Outcome {
         let plan = plan();
         let requests = vec![Request::new(1, plan.engine().registries())];
         let load = Load {
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_request_of_a_closed_loop_waits_from_the_answer_before_it() {
-        let outcome = run(None, Until::Count(80));
+        let outcome = run(None, LoadEnd::Count(80));
         assert_eq!(outcome.answered, 80);
         // One thread serves eight callers, so that each of them waits for the others on any machine.
         let (total, wall) = (outcome.total_latency, outcome.wall);
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_time_that_no_clock_tells_ends_the_load() {
-        assert_eq!(run(Some(1e-300), Until::Count(5)).answered, 1);
-        assert_eq!(run(Some(1e-300), Until::Elapsed(Duration::MAX)).answered, 1);
+        assert_eq!(run(Some(1e-300), LoadEnd::Count(5)).answered, 1);
+        assert_eq!(run(Some(1e-300), LoadEnd::Elapsed(Duration::MAX)).answered, 1);
     }
 }

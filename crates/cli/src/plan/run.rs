@@ -8,7 +8,7 @@ use anabranch_plan_inspect::Trace;
 use anabranch_text::{count, duration};
 use clap::Args;
 
-use super::capture::Keep;
+use super::capture::CaptureTarget;
 use super::lookup;
 use super::project_args::{ProjectArgs, RowsUse};
 use super::request;
@@ -63,7 +63,7 @@ impl Run {
     }
 
     /// Answers the request, and captures it.
-    pub(super) fn run_and(self, keep: Option<Keep>) -> Result<(), Failure> {
+    pub(super) fn run_and(self, keep: Option<CaptureTarget>) -> Result<(), Failure> {
         if let Some(file) = &self.trace {
             kind_of(file)?;
             if keep.is_some() {
@@ -74,7 +74,7 @@ impl Run {
         wait::here(Box::pin(self.answer(keep)))
     }
 
-    async fn answer(self, keep: Option<Keep>) -> Result<(), Failure> {
+    async fn answer(self, keep: Option<CaptureTarget>) -> Result<(), Failure> {
         let engine = self.project.engine(Some(&self.threads), RowsUse::Needed)?;
         let plan = lookup::plan(&engine, &self.plan)?;
         self.project.warn_without_rows(&plan)?;

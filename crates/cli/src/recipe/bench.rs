@@ -32,7 +32,7 @@ const TOGETHER: usize = 64;
 
 impl Bench {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let folder = Scratch::new()?;
+        let folder = ScratchFolder::new()?;
         let rows = wait::on(&runtime()?, Box::pin(measure_in(&folder.0, self.count)))?;
         if self.json {
             let one =
@@ -96,18 +96,18 @@ fn chain(first: Address, count: u32) -> Vec<Draft> {
 }
 
 /// A folder that is removed on drop.
-struct Scratch(std::path::PathBuf);
+struct ScratchFolder(std::path::PathBuf);
 
-impl Scratch {
-    fn new() -> Result<Scratch, Failure> {
+impl ScratchFolder {
+    fn new() -> Result<ScratchFolder, Failure> {
         let folder = std::env::temp_dir().join(format!("anabranch-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder)
             .map_err(|error| Failure::of(format!("cannot make {}: {error}", folder.display())))?;
-        Ok(Scratch(folder))
+        Ok(ScratchFolder(folder))
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // An error is ignored, because the folder is in the folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);

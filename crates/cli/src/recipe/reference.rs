@@ -19,13 +19,13 @@ pub(crate) enum Verb {
     Set(Set),
     /// Prints the address of a name.
     #[command(after_help = STORE_EXIT_CODES)]
-    Get(OfName),
+    Get(NameArgs),
     /// Lists all names.
     #[command(after_help = STORE_EXIT_CODES)]
     List(List),
     /// Lists the addresses that a name has had, newest first.
     #[command(after_help = STORE_EXIT_CODES)]
-    History(OfName),
+    History(NameArgs),
     /// Drops a name; its history stays, and holds what it has, unless --history is given.
     #[command(after_help = STORE_EXIT_CODES)]
     Drop(DropName),
@@ -49,7 +49,7 @@ pub(crate) struct Set {
 
 /// About a name.
 #[derive(Args)]
-pub(crate) struct OfName {
+pub(crate) struct NameArgs {
     /// The name.
     name: String,
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub(crate) struct OfName {
 #[derive(Args)]
 pub(crate) struct DropName {
     #[command(flatten)]
-    of: OfName,
+    of: NameArgs,
     /// Drops its history too, so that collection can remove what it had.
     #[arg(long)]
     history: bool,
@@ -111,7 +111,7 @@ impl Set {
     }
 }
 
-impl OfName {
+impl NameArgs {
     fn get(self) -> Result<(), Failure> {
         self.at.run(MissingStore::Refuse, async |backend| {
             let now = backend.history(&self.name).await?.last().copied();
@@ -150,7 +150,7 @@ impl OfName {
 
 impl DropName {
     fn run(self) -> Result<(), Failure> {
-        let OfName { name, at, json } = self.of;
+        let NameArgs { name, at, json } = self.of;
         at.run(MissingStore::Refuse, async |backend| {
             let history = backend.history(&name).await?;
             let was = history.last().and_then(|last| last.address);

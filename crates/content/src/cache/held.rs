@@ -32,7 +32,7 @@ impl Priority {
 
 /// A value's place in the eviction queue: values of equal priority are evicted in the order of their arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct EvictionPlace {
     pub(super) priority: Priority,
     arrival: u64,
 }
@@ -86,14 +86,14 @@ impl HeldValue {
     }
 
     /// Gives the value the place of its current priority.
-    pub(super) fn earn_place(&self) -> Place {
+    pub(super) fn earn_place(&self) -> EvictionPlace {
         self.queued.store(self.priority().0, Relaxed);
         self.place()
     }
 
     /// The value's place in the queue.
-    pub(super) fn place(&self) -> Place {
-        Place { priority: Priority(self.queued.load(Relaxed)), arrival: self.arrival }
+    pub(super) fn place(&self) -> EvictionPlace {
+        EvictionPlace { priority: Priority(self.queued.load(Relaxed)), arrival: self.arrival }
     }
 }
 

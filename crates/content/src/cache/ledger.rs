@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::held::{HeldValue, Place, Priority, density, size};
+use super::held::{EvictionPlace, HeldValue, Priority, density, size};
 use super::values::Values;
 use super::{Admission, CacheStats, Refusal, VerifiedBytes};
 use crate::Address;
@@ -14,7 +14,7 @@ pub(super) struct Ledger {
     bound: u64,
     /// The values held and not pinned, the next to be evicted first. Hits do not move a value, so its place may be too
     /// low.
-    queue: BTreeMap<Place, Address>,
+    queue: BTreeMap<EvictionPlace, Address>,
     /// The number of pins per address, whether its value is held or not.
     pins: BTreeMap<Address, u64>,
     arrivals: u64,
@@ -120,7 +120,7 @@ impl Ledger {
         values: &Values,
         mut excess: u64,
         newcomer: Priority,
-    ) -> Result<Vec<(Place, Address)>, Refusal> {
+    ) -> Result<Vec<(EvictionPlace, Address)>, Refusal> {
         let mut taken = Vec::new();
         // Hits raise priorities meanwhile, which could go on for ever: each value is moved at most once.
         let mut looks = self.queue.len();
@@ -143,7 +143,7 @@ impl Ledger {
         Ok(taken)
     }
 
-    fn evict(&mut self, values: &Values, place: Place, address: &Address) -> HeldValue {
+    fn evict(&mut self, values: &Values, place: EvictionPlace, address: &Address) -> HeldValue {
         values.raise_age(place.priority.as_age());
         self.stats.evicted += 1;
         self.release(values, address).expect("what was queued is held")

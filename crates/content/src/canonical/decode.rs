@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{NAN, VERSION, Value, tag};
 use crate::Address;
-use crate::fields::Take;
+use crate::fields::FieldReader;
 
 /// The position and the reason of a failure to decode a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum Fault {
 }
 
 pub(super) fn whole(encoding: &[u8]) -> Result<Value, DecodeError> {
-    let mut reader = Reader { rest: Take(encoding), len: encoding.len() };
+    let mut reader = Reader { rest: FieldReader(encoding), len: encoding.len() };
     let [version] = reader.array()?;
     if version != VERSION {
         return fail(0, Fault::Version(version));
@@ -59,7 +59,7 @@ pub(super) fn whole(encoding: &[u8]) -> Result<Value, DecodeError> {
 
 /// The addresses in an encoding, in order. Refuses exactly what [`whole`] refuses, and builds no value.
 pub(super) fn addresses(encoding: &[u8]) -> Result<Vec<Address>, DecodeError> {
-    let mut reader = Reader { rest: Take(encoding), len: encoding.len() };
+    let mut reader = Reader { rest: FieldReader(encoding), len: encoding.len() };
     let [version] = reader.array()?;
     if version != VERSION {
         return fail(0, Fault::Version(version));
@@ -75,7 +75,7 @@ fn fail<T>(offset: usize, fault: Fault) -> Result<T, DecodeError> {
 
 /// Takes the parts of an encoding, and knows where it is.
 struct Reader<'a> {
-    rest: Take<'a>,
+    rest: FieldReader<'a>,
     len: usize,
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::lanes::Lanes;
+use super::lanes::FileParts;
 use super::name::incoming;
 use super::sink::HashedBlob;
 use super::{BlobReader, BlobWriter, Error, Files, Name, PIECE_LEN, failed};
@@ -92,7 +92,7 @@ pub(crate) async fn copy_file(
     let beginning = Arc::clone(files);
     let (writing, copier) = pool.run(move || Copier::begin(beginning, number, source)).await??;
     let mut writing = pool.park(Box::new(writing));
-    let mut lanes = Lanes::new(pool, copier, 0..whole, Copier::copy);
+    let mut lanes = FileParts::new(pool, copier, 0..whole, Copier::copy);
     let mut values: Vec<Value> = Vec::new();
     while let Some(part) = lanes.next().await? {
         copied((part.len() * GROUP_LEN) as u64);
@@ -181,7 +181,7 @@ pub(crate) async fn check_blob(
 ) -> Result<(), Error> {
     let files = Arc::clone(files);
     let reading = pool.run(move || BlobReader::open(&files, name, len)).await??;
-    let mut lanes = Lanes::new(pool, reading, 0..len, |reading, part| {
+    let mut lanes = FileParts::new(pool, reading, 0..len, |reading, part| {
         let pieces = part.clone().step_by(PIECE_LEN);
         pieces.map(|start| start..part.end.min(start + PIECE_LEN as u64)).try_for_each(|piece| {
             reading.read(piece)?;

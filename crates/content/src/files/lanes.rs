@@ -17,7 +17,7 @@ pub(super) static LANES: LazyLock<usize> =
 pub(super) const PART_LEN: u64 = 8 << 20;
 
 /// The parts of a file, with the work that is done on each. Dropping it skips the parts that no thread has begun.
-pub(super) struct Lanes<W: Send + Sync + 'static, T: Send + 'static> {
+pub(super) struct FileParts<W: Send + Sync + 'static, T: Send + 'static> {
     pool: Arc<Pool>,
     worker: ParkedValue<Arc<W>>,
     work: fn(&W, Range<u64>) -> Result<T, Error>,
@@ -26,15 +26,15 @@ pub(super) struct Lanes<W: Send + Sync + 'static, T: Send + 'static> {
     begun: VecDeque<Job<Result<T, Error>>>,
 }
 
-impl<W: Send + Sync + 'static, T: Send + 'static> Lanes<W, T> {
+impl<W: Send + Sync + 'static, T: Send + 'static> FileParts<W, T> {
     pub(super) fn new(
         pool: &Arc<Pool>,
         worker: W,
         rest: Range<u64>,
         work: fn(&W, Range<u64>) -> Result<T, Error>,
-    ) -> Lanes<W, T> {
+    ) -> FileParts<W, T> {
         let (pool, worker) = (Arc::clone(pool), pool.park(Arc::new(worker)));
-        Lanes { pool, worker, work, rest, begun: VecDeque::new() }
+        FileParts { pool, worker, work, rest, begun: VecDeque::new() }
     }
 
     /// The result of the next part; `None` at the end.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{BlobReader, Error, Files, Name, PIECE_LEN};
-use crate::io::{Job, ParkedValue, Place, Pool};
+use crate::io::{Job, ParkedValue, Pool, QueueSlot};
 
 /// Verified pieces of a blob, in order. Holds two pieces that are read ahead, besides those the consumer holds, and the
 /// values of one span: under 1.1 MiB, and 32 bytes for each 64 MiB of the blob.
@@ -78,7 +78,7 @@ impl Stream {
     }
 
     /// Pieces end at multiples of their length, so that each group is read once.
-    fn start(&mut self, place: Place) {
+    fn start(&mut self, place: QueueSlot) {
         let piece = PIECE_LEN as u64;
         let end = (self.rest.start / piece + 1).saturating_mul(piece).min(self.rest.end);
         let range = self.rest.start..end;

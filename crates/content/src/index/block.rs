@@ -26,7 +26,7 @@ pub(super) struct Block<'a> {
 
 /// The positions of an entry's parts in a block's bytes. An entry without a value is a deleted key.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct EntryRanges {
     pub(super) key: Range<usize>,
     pub(super) value: Option<Range<usize>>,
 }
@@ -46,7 +46,7 @@ impl<'a> Block<'a> {
     }
 
     /// The position of an entry.
-    pub(super) fn place(&self, number: usize) -> Result<Place, DecodeFailure> {
+    pub(super) fn place(&self, number: usize) -> Result<EntryRanges, DecodeFailure> {
         let place = || {
             let start = usize::from(u16::from_le_bytes(*self.offsets.get(number)?));
             let [key_len, low, high] = *self.entries.get(start..)?.first_chunk::<HEAD>()?;
@@ -54,7 +54,7 @@ impl<'a> Block<'a> {
             let middle = start + HEAD + usize::from(key_len);
             let end = if value_len == DELETED { middle } else { middle + usize::from(value_len) };
             let value = (value_len != DELETED).then_some(middle..end);
-            (end <= self.entries.len()).then_some(Place { key: start + HEAD..middle, value })
+            (end <= self.entries.len()).then_some(EntryRanges { key: start + HEAD..middle, value })
         };
         place().ok_or(DecodeFailure("an entry reaches out of its block"))
     }

@@ -3,7 +3,7 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use super::block::{BLOCK_MOST, Block, Place};
+use super::block::{BLOCK_MOST, Block, EntryRanges};
 use super::error::Error;
 use super::key::Key;
 use super::run::Run;
@@ -26,7 +26,7 @@ pub(super) struct Cursor {
     /// The range of the current block in the window.
     block: Range<usize>,
     /// The position of the current entry in the window.
-    entry: Place,
+    entry: EntryRanges,
 }
 
 impl Cursor {
@@ -40,7 +40,7 @@ impl Cursor {
             leaf: Vec::new(),
             window: Window { start: 0, bytes: Vec::new(), ahead: BLOCK_MOST },
             block: 0..0,
-            entry: Place { key: 0..0, value: None },
+            entry: EntryRanges { key: 0..0, value: None },
         };
         if let Bound::Included(key) | Bound::Excluded(key) = from {
             cursor.seek(key)?;
@@ -74,7 +74,7 @@ impl Cursor {
         let block = Block::parse(&self.window.bytes[self.block.clone()]);
         let place = block.and_then(|block| block.place(number)).map_err(self.run.file.malformed())?;
         let shift = |part: Range<usize>| part.start + self.block.start..part.end + self.block.start;
-        self.entry = Place { key: shift(place.key), value: place.value.map(shift) };
+        self.entry = EntryRanges { key: shift(place.key), value: place.value.map(shift) };
         Ok(true)
     }
 

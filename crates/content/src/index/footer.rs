@@ -3,7 +3,7 @@
 use super::error::DecodeFailure;
 use super::key::{KEY_MOST, Key};
 use super::span::Span;
-use crate::fields::Take;
+use crate::fields::FieldReader;
 
 const MAGIC: [u8; 8] = *b"indexrun";
 const VERSION: u32 = 1;
@@ -48,7 +48,7 @@ impl Footer {
         if u32::from_le_bytes(*crc) != crc32fast::hash(rest) {
             return Err(DecodeFailure("the footer changed"));
         }
-        let mut take = Take(rest);
+        let mut take = FieldReader(rest);
         if take.array() != Some(MAGIC) {
             return Err(DecodeFailure("it is not a run of an index"));
         }
@@ -61,7 +61,7 @@ impl Footer {
     }
 
     /// The fields behind the version.
-    fn take(take: &mut Take<'_>) -> Option<Footer> {
+    fn take(take: &mut FieldReader<'_>) -> Option<Footer> {
         Some(Footer {
             number: take.u64()?,
             entries: take.u64()?,
@@ -75,7 +75,7 @@ impl Footer {
 }
 
 /// A length, then a key with zeros behind it.
-fn take_key(take: &mut Take<'_>) -> Option<Key> {
+fn take_key(take: &mut FieldReader<'_>) -> Option<Key> {
     let len = take.u8()?;
     let (key, padding) = take.bytes(KEY_MOST)?.split_at_checked(usize::from(len))?;
     Key::new(key).filter(|_| padding.iter().all(|byte| *byte == 0))

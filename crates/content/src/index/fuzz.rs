@@ -4,7 +4,7 @@ use super::block::{Block, Builder};
 use super::filter::Filter;
 use super::footer::Footer;
 use super::manifest::Manifest;
-use super::top::{Leaf, Top};
+use super::top::{Leaf, TopLevel};
 
 /// Decodes a block, and looks in it for every key it has.
 pub(crate) fn block(bytes: &[u8]) {
@@ -35,7 +35,7 @@ pub(crate) fn leaf(bytes: &[u8]) {
 
 /// Decodes a top.
 pub(crate) fn top(bytes: &[u8]) {
-    let Ok(top) = Top::decode(bytes) else { return };
+    let Ok(top) = TopLevel::decode(bytes) else { return };
     assert_eq!(top.encode(), bytes);
     for (number, (first, _)) in top.leaves().iter().enumerate() {
         assert_eq!(top.find(first), Some(number));

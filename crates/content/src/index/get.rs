@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::run::Near;
+use super::run::LastBlock;
 use super::table::Change;
 use super::{Error, Generation, Index, Key, State};
 use crate::Wait;
@@ -12,7 +12,7 @@ pub(crate) type NotedValue = (Option<Box<[u8]>>, Generation);
 
 thread_local! {
     /// The buffers of this thread's lookups of single keys: 5 KiB that need not be allocated and cleared each time.
-    static NEAR: RefCell<Near> = RefCell::default();
+    static NEAR: RefCell<LastBlock> = RefCell::default();
 }
 
 impl Index {
@@ -58,7 +58,7 @@ impl Index {
         let mut found: Vec<Option<Change>> = keys.iter().map(|key| state.in_memory(key)).collect();
         let mut missing: Vec<usize> = (0..keys.len()).filter(|number| found[*number].is_none()).collect();
         missing.sort_unstable_by(|one, other| keys[*one].cmp(&keys[*other]));
-        let mut near = Near::default();
+        let mut near = LastBlock::default();
         for run in &state.runs {
             near.forget();
             for &number in missing.iter().filter(|number| run.may_have(&keys[**number])) {

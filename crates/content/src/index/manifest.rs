@@ -6,7 +6,7 @@ use super::LogCoverage;
 use super::error::{DecodeFailure, Error};
 use super::home::{Home, Name};
 use crate::Wait;
-use crate::fields::Take;
+use crate::fields::FieldReader;
 use crate::log::Position;
 
 const MAGIC: [u8; 8] = *b"manifest";
@@ -73,7 +73,7 @@ impl Manifest {
         if u32::from_le_bytes(*crc) != crc32fast::hash(rest) {
             return Err(DecodeFailure("it changed"));
         }
-        let mut take = Take(rest);
+        let mut take = FieldReader(rest);
         if take.array() != Some(MAGIC) {
             return Err(DecodeFailure("it is not a manifest"));
         }
@@ -89,7 +89,7 @@ impl Manifest {
 }
 
 /// The log position, and a count with that many runs.
-fn take_runs(take: &mut Take<'_>) -> Option<(Position, Vec<ListedRun>)> {
+fn take_runs(take: &mut FieldReader<'_>) -> Option<(Position, Vec<ListedRun>)> {
     let position = Position { segment: take.u32()?, offset: take.u64()? };
     let mut runs = Vec::new();
     // The count may be wrong: nothing is allocated ahead for it.
@@ -100,7 +100,7 @@ fn take_runs(take: &mut Take<'_>) -> Option<(Position, Vec<ListedRun>)> {
 }
 
 impl ListedRun {
-    fn take(take: &mut Take<'_>) -> Option<ListedRun> {
+    fn take(take: &mut FieldReader<'_>) -> Option<ListedRun> {
         Some(ListedRun {
             level: take.u8()?,
             number: take.u64()?,

@@ -17,11 +17,11 @@ pub(super) struct MergedSources {
     /// Newest first.
     sources: Vec<Source>,
     /// The sources that are not at their end, by their present key and then by age.
-    order: Vec<Turn>,
+    order: Vec<SourceKey>,
 }
 
 #[derive(Clone, Copy)]
-struct Turn {
+struct SourceKey {
     /// The present key's first bytes, which mostly decide.
     leading: u64,
     source: usize,
@@ -44,7 +44,7 @@ impl MergedSources {
     /// Goes to the next key.
     pub(super) fn step(&mut self) -> Result<(), Error> {
         let Some(first) = self.order.first() else { return Ok(()) };
-        let is_present = |turn: &&Turn| {
+        let is_present = |turn: &&SourceKey| {
             turn.leading == first.leading
                 && self.sources[turn.source].key() == self.sources[first.source].key()
         };
@@ -62,12 +62,12 @@ impl MergedSources {
     fn insert(&mut self, source: usize) {
         let key = self.sources[source].key();
         let leading = leading(key);
-        let is_before = |turn: &Turn| {
+        let is_before = |turn: &SourceKey| {
             let other = || (self.sources[turn.source].key(), turn.source);
             turn.leading < leading || turn.leading == leading && other() < (key, source)
         };
         let at = self.order.iter().position(|turn| !is_before(turn)).unwrap_or(self.order.len());
-        self.order.insert(at, Turn { leading, source });
+        self.order.insert(at, SourceKey { leading, source });
     }
 }
 

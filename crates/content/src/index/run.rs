@@ -12,7 +12,7 @@ use super::key::{Key, is_point};
 use super::manifest::ListedRun;
 use super::span::{Span, SpannedFile};
 use super::table::Change;
-use super::top::{Leaf, Top};
+use super::top::{Leaf, TopLevel};
 use crate::Wait;
 
 /// A run, open to be read.
@@ -20,7 +20,7 @@ pub(super) struct Run {
     pub(super) listed: ListedRun,
     pub(super) file: SpannedFile,
     pub(super) footer: Footer,
-    pub(super) top: Top,
+    pub(super) top: TopLevel,
     filter: Filter,
 }
 
@@ -36,7 +36,7 @@ impl Run {
         file: SpannedFile,
         listed: ListedRun,
         footer: Footer,
-        top: Top,
+        top: TopLevel,
         filter: Filter,
     ) -> Run {
         Run { listed, file, footer, top, filter }
@@ -60,7 +60,7 @@ impl Run {
             return Err(file.damaged("it has no room for its entries"));
         }
         file.read(footer.top, Wait::Yes, &mut bytes)?;
-        let top = Top::decode(&bytes).map_err(file.malformed())?;
+        let top = TopLevel::decode(&bytes).map_err(file.malformed())?;
         file.read(footer.filter, Wait::Yes, &mut bytes)?;
         let filter = Filter::decode(&bytes).map_err(file.malformed())?;
         Ok(Run { listed: listed.clone(), file, footer, top, filter })
@@ -75,7 +75,7 @@ impl Run {
     }
 
     /// The run's entry of a key, if it has one. `near` must have been used for this run only, or be new.
-    pub(super) fn find(&self, key: &Key, wait: Wait, near: &mut Near) -> Result<Option<Change>, Error> {
+    pub(super) fn find(&self, key: &Key, wait: Wait, near: &mut LastBlock) -> Result<Option<Change>, Error> {
         let Some(leaf) = self.top.find(key) else { return Ok(None) };
         let leaf = near.leaf.load(&self.file, self.top.leaves()[leaf].1, wait)?;
         let Some(block) = choose(leaf, key).map_err(self.file.malformed())? else { return Ok(None) };
@@ -99,12 +99,12 @@ fn choose(leaf: &[u8], key: &Key) -> Result<Option<Span>, DecodeFailure> {
 
 /// The block that a lookup read last in a run: if keys are looked up in order, the next key is often in it too.
 #[derive(Default)]
-pub(super) struct Near {
+pub(super) struct LastBlock {
     leaf: LoadedSpan,
     block: LoadedSpan,
 }
 
-impl Near {
+impl LastBlock {
     /// Ready for another run.
     pub(super) fn forget(&mut self) {
         (self.leaf.span, self.block.span) = (None, None);

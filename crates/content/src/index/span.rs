@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::error::{DecodeFailure, Error};
-use crate::fields::Take;
+use crate::fields::FieldReader;
 use crate::{File, Wait};
 
 /// The position of a part, and the checksum of its bytes.
@@ -32,12 +32,12 @@ impl Span {
         bytes
     }
 
-    pub(super) fn take(take: &mut Take<'_>) -> Option<Span> {
+    pub(super) fn take(take: &mut FieldReader<'_>) -> Option<Span> {
         Some(Span { offset: take.u64()?, len: take.u32()?, crc: take.u32()? })
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Span, DecodeFailure> {
-        let mut take = Take(bytes);
+        let mut take = FieldReader(bytes);
         let span = Span::take(&mut take);
         span.filter(|_| take.end().is_some()).ok_or(DecodeFailure("a span is not 16 bytes long"))
     }

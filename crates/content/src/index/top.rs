@@ -5,18 +5,18 @@ use super::block::Block;
 use super::error::DecodeFailure;
 use super::key::Key;
 use super::span::Span;
-use crate::fields::Take;
+use crate::fields::FieldReader;
 
 /// The longest leaf. It is less than a block: a short one is read faster, and the top stays small all the same.
 pub(super) const LEAF_MOST: usize = 1024;
 
 /// The leaves of a run, each with the first key under it, in order.
 #[derive(Default)]
-pub(super) struct Top {
+pub(super) struct TopLevel {
     leaves: Vec<(Key, Span)>,
 }
 
-impl Top {
+impl TopLevel {
     /// Adds a leaf behind the others.
     pub(super) fn add(&mut self, first: Key, leaf: Span) {
         self.leaves.push((first, leaf));
@@ -45,9 +45,9 @@ impl Top {
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Top, DecodeFailure> {
-        let mut top = Top::default();
-        let mut take = Take(bytes);
+    pub(super) fn decode(bytes: &[u8]) -> Result<TopLevel, DecodeFailure> {
+        let mut top = TopLevel::default();
+        let mut take = FieldReader(bytes);
         while !take.0.is_empty() {
             let (first, leaf) =
                 take_leaf(&mut take).ok_or(DecodeFailure("a leaf's key or span is not whole"))?;
@@ -61,7 +61,7 @@ impl Top {
 }
 
 /// A length, a key of that many bytes, and a span.
-fn take_leaf(take: &mut Take<'_>) -> Option<(Key, Span)> {
+fn take_leaf(take: &mut FieldReader<'_>) -> Option<(Key, Span)> {
     let len = take.u8()?;
     Some((Key::new(take.bytes(usize::from(len))?)?, Span::take(take)?))
 }

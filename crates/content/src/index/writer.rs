@@ -9,7 +9,7 @@ use super::key::{Key, is_point};
 use super::manifest::ListedRun;
 use super::run::Run;
 use super::span::Span;
-use super::top::{LEAF_MOST, Top};
+use super::top::{LEAF_MOST, TopLevel};
 
 /// The number of bytes written at once.
 const PIECE: usize = 256 << 10;
@@ -24,7 +24,7 @@ pub(super) struct Writer {
     end: u64,
     block: Builder,
     leaf: Builder,
-    top: Top,
+    top: TopLevel,
     filter: Filter,
     entries: u64,
     points: u64,
@@ -42,7 +42,7 @@ impl Writer {
             end: 0,
             block: Builder::new(BLOCK_MOST),
             leaf: Builder::new(LEAF_MOST),
-            top: Top::default(),
+            top: TopLevel::default(),
             filter: Filter::with_room(points),
             entries: 0,
             points: 0,

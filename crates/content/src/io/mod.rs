@@ -31,9 +31,9 @@ pub(crate) enum JobFailure {
     Closed,
 }
 
-/// A place in the queue, which the caller may fill at once with [`Place::start`].
+/// A place in the queue, which the caller may fill at once with [`QueueSlot::start`].
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct QueueSlot {
     shared: Arc<Shared>,
     permit: OwnedSemaphorePermit,
 }
@@ -97,16 +97,16 @@ impl Pool {
     }
 
     /// Waits for a place in the queue.
-    pub(crate) async fn place(&self) -> Result<Place, JobFailure> {
+    pub(crate) async fn place(&self) -> Result<QueueSlot, JobFailure> {
         let permit = Arc::clone(&self.shared.places).acquire_owned().await;
         let permit = permit.map_err(|_| JobFailure::Closed)?;
-        Ok(Place { shared: Arc::clone(&self.shared), permit })
+        Ok(QueueSlot { shared: Arc::clone(&self.shared), permit })
     }
 
     /// A place in the queue, if there is one now.
-    pub(crate) fn try_place(&self) -> Option<Place> {
+    pub(crate) fn try_place(&self) -> Option<QueueSlot> {
         let permit = Arc::clone(&self.shared.places).try_acquire_owned().ok()?;
-        Some(Place { shared: Arc::clone(&self.shared), permit })
+        Some(QueueSlot { shared: Arc::clone(&self.shared), permit })
     }
 
     /// Keeps `value` until it is taken, or drops it on one of the threads.
@@ -138,7 +138,7 @@ impl Drop for Pool {
     }
 }
 
-impl Place {
+impl QueueSlot {
     /// Queues `work`.
     pub(crate) fn start<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> Job<T> {
         let (sender, answer) = oneshot::channel::<Result<T, JobFailure>>();

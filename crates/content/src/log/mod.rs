@@ -9,10 +9,10 @@ mod gather;
 pub(crate) use append::Append;
 pub(crate) use gather::Gather;
 pub(crate) use record::{
-    BODY_MOST, Fact, HEADER, Header, ItemRemoval, Record, Salt, What, give_cost, give_history, take_cost,
+    BODY_MOST, Fact, HEADER, Header, ItemKind, ItemRemoval, Record, Salt, give_cost, give_history, take_cost,
     take_history,
 };
-pub(crate) use segment::{Damage, FRONT, Place, Position, Segments, path as segment_path};
+pub(crate) use segment::{Damage, FRONT, Position, RecordPlace, Segments, path as segment_path};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::Address;
 use crate::facts::{Class, Cost, NameChange, RemovalReason, Time};
-use crate::fields::{Give, Take};
+use crate::fields::{FieldReader, FieldWriter};
 
 /// The length of a record's header in bytes.
 pub(crate) const HEADER: usize = 24;
@@ -94,14 +94,14 @@ pub(crate) enum Fact {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ItemRemoval {
     pub address: Address,
-    pub what: What,
+    pub what: ItemKind,
     /// Inputs that nothing under this address reads any more: their edges go too.
     pub edges: Vec<Address>,
 }
 
 /// The kind of item that was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum ItemKind {
     Blob,
     Derivation,
     /// The memo, with its output.
@@ -169,7 +169,7 @@ impl Header {
         if bytes[0] != MAGIC || bytes[3] != 0 || salt.checksum(&bytes[..20]).to_le_bytes() != bytes[20..] {
             return None;
         }
-        let mut take = Take(&bytes[1..]);
+        let mut take = FieldReader(&bytes[1..]);
         let (kind, class, _) = (take.u8()?, Class::of_number(take.u8()?)?, take.u8()?);
         let header =
             Header { kind, class, len: take.u32()? as usize, at: Time(take.u64()?), body_crc: take.u32()? };
@@ -263,7 +263,7 @@ impl Fact {
 
     /// Decodes a body; `None` for bytes that no encoder writes.
     pub(crate) fn decode(kind: u8, body: &Bytes) -> Option<Fact> {
-        let mut take = Take(body);
+        let mut take = FieldReader(body);
         let fact = match kind {
             1 => Fact::Blob { address: take.address()?, bytes: body.slice_ref(take.rest()) },
             2 => Fact::File { address: take.address()?, number: take.u64()?, len: take.u64()? },
@@ -297,14 +297,14 @@ impl Fact {
     }
 }
 
-fn take_removed(take: &mut Take<'_>) -> Option<Vec<ItemRemoval>> {
+fn take_removed(take: &mut FieldReader<'_>) -> Option<Vec<ItemRemoval>> {
     let mut items = Vec::new();
     while !take.0.is_empty() {
         let address = take.address()?;
         let what = match take.u8()? {
-            0 => What::Blob,
-            1 => What::Derivation,
-            2 => What::Memo(take.address()?),
+            0 => ItemKind::Blob,
+            1 => ItemKind::Derivation,
+            2 => ItemKind::Memo(take.address()?),
             _ => return None,
         };
         items.push(ItemRemoval { address, what, edges: take.addresses()? });
@@ -315,9 +315,9 @@ fn take_removed(take: &mut Take<'_>) -> Option<Vec<ItemRemoval>> {
 fn give_removed(out: &mut Vec<u8>, item: &ItemRemoval) {
     out.give_address(&item.address);
     match &item.what {
-        What::Blob => out.give(&[0]),
-        What::Derivation => out.give(&[1]),
-        What::Memo(output) => {
+        ItemKind::Blob => out.give(&[0]),
+        ItemKind::Derivation => out.give(&[1]),
+        ItemKind::Memo(output) => {
             out.give(&[2]);
             out.give_address(output);
         }
@@ -331,7 +331,7 @@ pub(crate) fn give_cost(out: &mut Vec<u8>, cost: &Cost) {
     out.give_u64(cost.micros);
 }
 
-pub(crate) fn take_cost(take: &mut Take<'_>) -> Option<Cost> {
+pub(crate) fn take_cost(take: &mut FieldReader<'_>) -> Option<Cost> {
     let cpu = std::time::Duration::from_nanos(take.u64()?);
     Some(Cost { cpu, tokens: take.u64()?, micros: take.u64()? })
 }
@@ -344,7 +344,7 @@ pub(crate) fn give_history(out: &mut Vec<u8>, history: &[NameChange]) {
     }
 }
 
-pub(crate) fn take_history(take: &mut Take<'_>) -> Option<Vec<NameChange>> {
+pub(crate) fn take_history(take: &mut FieldReader<'_>) -> Option<Vec<NameChange>> {
     let count = take.u32()?;
     let mut history = Vec::new();
     for _ in 0..count {
@@ -361,7 +361,7 @@ fn give_option(out: &mut Vec<u8>, address: Option<&Address>) {
     }
 }
 
-fn take_option(take: &mut Take<'_>) -> Option<Option<Address>> {
+fn take_option(take: &mut FieldReader<'_>) -> Option<Option<Address>> {
     match take.u8()? {
         0 => Some(None),
         1 => Some(Some(take.address()?)),

@@ -21,16 +21,16 @@ const QUARANTINE: &str = "quarantine";
 
 /// The position and length of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct RecordPlace {
     pub segment: u32,
     pub offset: u32,
     /// Header and body.
     pub len: u32,
 }
 
-impl Place {
+impl RecordPlace {
     /// Is it the same record?
-    pub(crate) fn is_at(self, other: Place) -> bool {
+    pub(crate) fn is_at(self, other: RecordPlace) -> bool {
         (self.segment, self.offset) == (other.segment, other.offset)
     }
 
@@ -252,7 +252,7 @@ impl Segments {
     }
 
     /// The bytes of the record at a place; fewer if the segment ends before.
-    pub(crate) fn read(&self, place: Place, wait: Wait) -> io::Result<Bytes> {
+    pub(crate) fn read(&self, place: RecordPlace, wait: Wait) -> io::Result<Bytes> {
         let mut bytes = vec![0; place.len as usize];
         let count = self.file(place.segment, wait)?.read_at(&mut bytes, place.offset.into(), wait)?;
         bytes.truncate(count);
@@ -260,7 +260,7 @@ impl Segments {
     }
 
     /// The record at a place, if its checksums hold.
-    pub(crate) fn record(&self, place: Place, wait: Wait) -> io::Result<Option<Record>> {
+    pub(crate) fn record(&self, place: RecordPlace, wait: Wait) -> io::Result<Option<Record>> {
         Ok(Record::decode_whole(self.salt, &self.read(place, wait)?))
     }
 
@@ -269,7 +269,7 @@ impl Segments {
         &self,
         segment: u32,
         from: u64,
-        each: &mut dyn FnMut(Place, Record) -> Result<(), Error>,
+        each: &mut dyn FnMut(RecordPlace, Record) -> Result<(), Error>,
     ) -> Result<Vec<Damage>, Error> {
         let read = |cause| Error::disk("read", &path(segment), cause);
         let file = self.file(segment, Wait::Yes).map_err(read)?;
@@ -290,7 +290,7 @@ impl Segments {
         while offset < window.end {
             if let Some(record) = window.record(self.salt, offset).map_err(read)? {
                 let len = record.0;
-                each(Place { segment, offset: offset as u32, len }, record.1)?;
+                each(RecordPlace { segment, offset: offset as u32, len }, record.1)?;
                 offset += u64::from(len);
             } else {
                 let next = window.after_damage(self.salt, offset).map_err(read)?;

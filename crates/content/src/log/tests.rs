@@ -29,7 +29,8 @@ fn payload() -> impl Strategy<Value = Bytes> {
 fn fact() -> impl Strategy<Value = Fact> {
     let named = (any::<u64>(), prop::option::of(address()))
         .prop_map(|(at, address)| NameChange { at: Time(at), address });
-    let what = prop_oneof![Just(What::Blob), Just(What::Derivation), address().prop_map(What::Memo)];
+    let what =
+        prop_oneof![Just(ItemKind::Blob), Just(ItemKind::Derivation), address().prop_map(ItemKind::Memo)];
     let removed = (address(), what, addresses()).prop_map(|(address, what, edges)| ItemRemoval {
         address,
         what,

@@ -1,6 +1,6 @@
 //! Decides which records of a batch are written: against the index as it will be ([`super::overlay`]), not as it is.
 
-use super::commit::{Answer, DoomedItem, Followup, Group, When, Writer};
+use super::commit::{Answer, DoomedItem, Followup, RemovalCondition, RemovalGroup, Writer};
 use super::derivations::EncodedDerivation;
 use super::derived::DerivedValue;
 use super::overlay::removed_key;
@@ -9,7 +9,7 @@ use super::tables::{
 };
 use crate::facts::{Class, Memo, RemovalReason, Time};
 use crate::index::Key;
-use crate::log::{Fact, ItemRemoval, Place, Record, What};
+use crate::log::{Fact, ItemKind, ItemRemoval, Record, RecordPlace};
 use crate::{Address, Error};
 
 /// A record of removals is full at this many bytes: far below the limit of a record, even with one more item.
@@ -168,7 +168,7 @@ impl Writer {
     }
 
     /// Moves a record to the log's end, if the index still points to its old place.
-    pub(super) fn admit_move(&mut self, from: Place, record: &Record) -> Result<Answer, Error> {
+    pub(super) fn admit_move(&mut self, from: RecordPlace, record: &Record) -> Result<Answer, Error> {
         self.overlay.prepare(&self.core.catalogue, &record.fact)?;
         if !self.holds(from, &record.fact) {
             return Ok(Answer::default());
@@ -195,8 +195,8 @@ impl Writer {
     }
 
     /// Whether the index still points to the record at this place for its fact.
-    fn holds(&self, place: Place, fact: &Fact) -> bool {
-        fn at<R: Row>(writer: &Writer, key: &Key) -> Option<Place> {
+    fn holds(&self, place: RecordPlace, fact: &Fact) -> bool {
+        fn at<R: Row>(writer: &Writer, key: &Key) -> Option<RecordPlace> {
             writer.overlay.row::<R>(key).map(|row| row.place())
         }
         let found = match fact {
@@ -217,7 +217,11 @@ impl Writer {
     }
 
     /// Removes tombstones whose record is at this place.
-    pub(super) fn admit_forgetting(&mut self, place: Place, addresses: &[Address]) -> Result<Answer, Error> {
+    pub(super) fn admit_forgetting(
+        &mut self,
+        place: RecordPlace,
+        addresses: &[Address],
+    ) -> Result<Answer, Error> {
         for address in addresses {
             self.overlay.load::<GoneRow>(&self.core.catalogue, &Table::Gone.key(address))?;
         }
@@ -226,7 +230,11 @@ impl Writer {
     }
 
     /// Removes items group by group: all of a group, or none of it.
-    pub(super) fn admit_removal(&mut self, why: RemovalReason, groups: Vec<Group>) -> Result<Answer, Error> {
+    pub(super) fn admit_removal(
+        &mut self,
+        why: RemovalReason,
+        groups: Vec<RemovalGroup>,
+    ) -> Result<Answer, Error> {
         // Every fallible step comes first: an item that is announced to the guard as leaving must leave.
         for doomed in groups.iter().flatten() {
             let ItemRemoval { address, what, .. } = doomed.removed;
@@ -271,33 +279,35 @@ impl Writer {
         // The caller has loaded the row, so this does not read the disk.
         let Ok(Some(there)) = self.overlay.load_bytes(&self.core.catalogue, &key) else { return false };
         match &doomed.when {
-            When::Unwanted(seen) => !is_changed && *there == **seen,
-            When::Damaged(seen) => (!is_changed || what == What::Blob) && is_same(what, seen, there),
-            When::Always => true,
+            RemovalCondition::Unwanted(seen) => !is_changed && *there == **seen,
+            RemovalCondition::Damaged(seen) => {
+                (!is_changed || what == ItemKind::Blob) && is_same(what, seen, there)
+            }
+            RemovalCondition::Always => true,
         }
     }
 
     /// Announces to the guard that a group is being removed; false if one of its items is in use, so that all stay.
-    fn leave(&self, group: &Group) -> bool {
+    fn leave(&self, group: &RemovalGroup) -> bool {
         let guard = &self.core.guard;
         for (place, doomed) in group.iter().enumerate() {
             let address = &doomed.removed.address;
             match doomed.when {
-                When::Unwanted(_) if !guard.leave(address) => {
+                RemovalCondition::Unwanted(_) if !guard.leave(address) => {
                     group[..place].iter().for_each(|doomed| guard.left(&doomed.removed.address));
                     return false;
                 }
-                When::Unwanted(_) => {}
-                When::Damaged(_) | When::Always => guard.leave_now(address),
+                RemovalCondition::Unwanted(_) => {}
+                RemovalCondition::Damaged(_) | RemovalCondition::Always => guard.leave_now(address),
             }
         }
         true
     }
 
     /// The place of the record that begins at this offset of the batch and ends it.
-    fn place_from(&self, offset: usize) -> Place {
+    fn place_from(&self, offset: usize) -> RecordPlace {
         let len = (self.buffer.len() - offset) as u32;
-        Place { segment: self.base.segment, offset: self.base.offset as u32 + offset as u32, len }
+        RecordPlace { segment: self.base.segment, offset: self.base.offset as u32 + offset as u32, len }
     }
 
     /// Writes a record to the batch and applies it to the overlay.
@@ -317,15 +327,15 @@ impl Writer {
 }
 
 /// Whether two rows describe the same item at the same place.
-fn is_same(what: What, one: &[u8], other: &[u8]) -> bool {
+fn is_same(what: ItemKind, one: &[u8], other: &[u8]) -> bool {
     match what {
-        What::Blob => {
+        ItemKind::Blob => {
             Blob::decode(one).zip(Blob::decode(other)).is_some_and(|(one, other)| one.is_same_as(&other))
         }
-        What::Derivation => {
+        ItemKind::Derivation => {
             let rows = DerivationRow::decode(one).zip(DerivationRow::decode(other));
             rows.is_some_and(|(one, other)| one.place == other.place)
         }
-        What::Memo(output) => MemoRow::decode(other).is_some_and(|row| row.memo.output == output),
+        ItemKind::Memo(output) => MemoRow::decode(other).is_some_and(|row| row.memo.output == output),
     }
 }

@@ -7,7 +7,7 @@ use super::commit::Order;
 use super::pipeline::Pipeline;
 use super::repair::repair;
 use super::{Core, Event, lock};
-use crate::log::{Fact, HEADER, ItemRemoval, Place, Record};
+use crate::log::{Fact, HEADER, ItemRemoval, Record, RecordPlace};
 use crate::{Address, Error, Wait};
 
 /// With more segments than this, small on average, the log is cleaned to merge them.
@@ -60,7 +60,12 @@ pub(crate) fn clean(core: &Core, segment: u32) -> Result<(), Error> {
     core.segments.quarantine(segment)
 }
 
-fn move_record(core: &Core, place: Place, mut record: Record, moves: &mut Pipeline<'_>) -> Result<(), Error> {
+fn move_record(
+    core: &Core,
+    place: RecordPlace,
+    mut record: Record,
+    moves: &mut Pipeline<'_>,
+) -> Result<(), Error> {
     let bytes = place.len as usize;
     match &mut record.fact {
         Fact::Remove { items, why } => {
@@ -86,7 +91,7 @@ fn move_record(core: &Core, place: Place, mut record: Record, moves: &mut Pipeli
 /// Splits tombstones into those to keep and those to drop.
 fn sort_out(
     core: &Core,
-    place: Place,
+    place: RecordPlace,
     at: crate::facts::Time,
     items: Vec<ItemRemoval>,
 ) -> Result<(Vec<ItemRemoval>, Vec<Address>), Error> {

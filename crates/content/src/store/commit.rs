@@ -13,7 +13,7 @@ use super::quota::Claim;
 use super::tables::RowBytes;
 use super::{Core, Event, lock};
 use crate::facts::{Class, Memo, RemovalReason};
-use crate::log::{Append, Gather, ItemRemoval, Place, Position, Record, What};
+use crate::log::{Append, Gather, ItemKind, ItemRemoval, Position, Record, RecordPlace};
 use crate::{Address, Error};
 
 /// An order to the writer, with the caller's reply channel.
@@ -41,11 +41,11 @@ pub(crate) enum Order {
     /// Writes a derived value that is visible already; no caller waits for it.
     Derived(Box<DerivedValue>),
     /// Removes items, group by group.
-    Remove(RemovalReason, Vec<Group>),
+    Remove(RemovalReason, Vec<RemovalGroup>),
     /// Moves a record to the log's end, if the index still points to its old place.
-    Move(Place, Record),
+    Move(RecordPlace, Record),
     /// Removes tombstones whose record is at this place.
-    Forget(Place, Vec<Address>),
+    Forget(RecordPlace, Vec<Address>),
     /// Does nothing: its answer says that all orders before it were served.
     Pass,
     /// Syncs the log.
@@ -55,18 +55,18 @@ pub(crate) enum Order {
 }
 
 /// Items that are removed together, or not at all.
-pub(crate) type Group = Vec<DoomedItem>;
+pub(crate) type RemovalGroup = Vec<DoomedItem>;
 
 /// A doomed item: one that a collection, a repair or a caller chose for removal.
 #[derive(Debug)]
 pub(crate) struct DoomedItem {
     pub removed: ItemRemoval,
-    pub when: When,
+    pub when: RemovalCondition,
 }
 
 /// The condition under which the writer really removes a doomed item.
 #[derive(Debug)]
-pub(crate) enum When {
+pub(crate) enum RemovalCondition {
     /// Its row is unchanged, and no caller uses it.
     Unwanted(RowBytes),
     /// Its row still points to the same damaged bytes; even if a caller uses it.
@@ -83,7 +83,7 @@ pub(crate) struct Answer {
     /// The same for each of many records.
     pub each_written: Vec<bool>,
     /// The removed items.
-    pub removed: Vec<(Address, What)>,
+    pub removed: Vec<(Address, ItemKind)>,
 }
 
 /// The writer's state, kept from batch to batch.
@@ -266,7 +266,7 @@ impl Writer {
                 Followup::Memo(_) | Followup::Diverged { .. } => {}
                 Followup::Removed(items) => {
                     for item in items {
-                        if is_written && matches!(item.what, What::Memo(_)) {
+                        if is_written && matches!(item.what, ItemKind::Memo(_)) {
                             catalogue.memo_removed(&item.address);
                         }
                         guard.left(&item.address);

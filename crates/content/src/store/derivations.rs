@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::commit::{DoomedItem, Order, When};
+use super::commit::{DoomedItem, Order, RemovalCondition};
 use super::counters::Kind;
 use super::get::QUICK_MOST;
 use super::tables::{DerivationRow, Row};
@@ -12,7 +12,7 @@ use super::{Core, Event, Put, Store};
 use crate::address::BuildAddress;
 use crate::facts::{Class, Derivation, RemovalReason, Time};
 use crate::index::Generation;
-use crate::log::{BODY_MOST, Fact, ItemRemoval, Record, Salt, What};
+use crate::log::{BODY_MOST, Fact, ItemKind, ItemRemoval, Record, Salt};
 use crate::{Address, Context, Error, Value, Wait};
 
 /// The description of a derivation, for [`Store::put_derivation`].
@@ -90,8 +90,8 @@ impl Store {
                     Ok(None) | Err(Error::Corrupt { .. }) => continue,
                     Err(error) => return Err(error),
                 };
-                let removed = ItemRemoval { address, what: What::Derivation, edges };
-                groups.push(vec![DoomedItem { removed, when: When::Always }]);
+                let removed = ItemRemoval { address, what: ItemKind::Derivation, edges };
+                groups.push(vec![DoomedItem { removed, when: RemovalCondition::Always }]);
             }
             let count =
                 core.submit_blocking(Order::Remove(RemovalReason::Invalidated, groups))?.removed.len();
@@ -318,8 +318,8 @@ impl Core {
         if now.is_none_or(|now| now.place != row.place) {
             return Ok(());
         }
-        let removed = ItemRemoval { address: *address, what: What::Derivation, edges: Vec::new() };
-        let doomed = DoomedItem { removed, when: When::Damaged(row.encode()) };
+        let removed = ItemRemoval { address: *address, what: ItemKind::Derivation, edges: Vec::new() };
+        let doomed = DoomedItem { removed, when: RemovalCondition::Damaged(row.encode()) };
         self.submit_blocking(Order::Remove(RemovalReason::Damaged, vec![vec![doomed]]))?;
         let what = format!("its record in segment {} of the log is damaged", row.place.segment);
         let class = Class::Acknowledged;

@@ -118,7 +118,7 @@ pub struct OpenReport {
     /// The reason for which the index was rebuilt, if it was.
     pub rebuilt: Option<String>,
     /// Stretches of the log that hold no whole record: a torn write if at the log's end, else damage.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<UnreadableStretch>,
     /// Files of unfinished puts, which were removed or quarantined.
     pub unfinished: u64,
     /// Files that do not belong to the store, which were left alone.
@@ -150,7 +150,7 @@ impl OpenReport {
         if self.losses() > 0 {
             found.push(format!("at least {} lost", count(self.losses(), "acknowledged item")));
         }
-        found.extend(self.damaged().take(STRETCHES_NAMED).map(Unreadable::to_string));
+        found.extend(self.damaged().take(STRETCHES_NAMED).map(UnreadableStretch::to_string));
         let unnamed = self.damaged().skip(STRETCHES_NAMED).count() as u64;
         if unnamed > 0 {
             found.push(format!("the log is unreadable in {}", count(unnamed, "more place")));
@@ -183,7 +183,7 @@ impl OpenReport {
     }
 
     /// Unreadable stretches of the log that a crash does not explain.
-    fn damaged(&self) -> impl Iterator<Item = &Unreadable> {
+    fn damaged(&self) -> impl Iterator<Item = &UnreadableStretch> {
         self.unreadable.iter().filter(|stretch| !stretch.torn)
     }
 }
@@ -205,7 +205,7 @@ impl fmt::Display for OpenReport {
 
 /// A stretch of the log that holds no whole record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableStretch {
     /// The file, relative to the store.
     pub file: String,
     /// Its first byte.
@@ -220,7 +220,7 @@ pub struct Unreadable {
 }
 
 /// The unreadable file and range.
-impl fmt::Display for Unreadable {
+impl fmt::Display for UnreadableStretch {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bytes {
             0 => write!(out, "{} is missing or empty", self.file),

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
 use super::catalogue::BlobAt;
-use super::commit::{DoomedItem, Order, When};
+use super::commit::{DoomedItem, Order, RemovalCondition};
 use super::counters::Kind;
 use super::sweep::Producers;
 use super::tables::{BLOB_FRONT, Blob, Home, Row};
@@ -16,7 +16,7 @@ use super::{Core, Event, Store};
 use crate::cache::VerifiedBytes;
 use crate::facts::RemovalReason;
 use crate::files::{self, BlobReader, Name};
-use crate::log::{ItemRemoval, What};
+use crate::log::{ItemKind, ItemRemoval};
 use crate::{Address, Error, Open, Wait};
 
 /// A packed blob up to this size is hashed on the calling thread, which takes a few tens of microseconds.
@@ -312,11 +312,11 @@ impl Core {
             return Ok(());
         }
         self.cache.remove(address);
-        let removed = ItemRemoval { address: *address, what: What::Blob, edges: Vec::new() };
-        let mut groups = vec![vec![DoomedItem { removed, when: When::Damaged(blob.encode()) }]];
+        let removed = ItemRemoval { address: *address, what: ItemKind::Blob, edges: Vec::new() };
+        let mut groups = vec![vec![DoomedItem { removed, when: RemovalCondition::Damaged(blob.encode()) }]];
         for (row, bytes) in Producers::find(self)?.of(self, address)? {
             let removed = self.doom_memo(&row)?;
-            groups.push(vec![DoomedItem { removed, when: When::Damaged(bytes) }]);
+            groups.push(vec![DoomedItem { removed, when: RemovalCondition::Damaged(bytes) }]);
         }
         self.submit_blocking(Order::Remove(RemovalReason::Damaged, groups))?;
         self.tell(&Event::Quarantined { address: *address, class: blob.class, what: what.clone() });
@@ -326,18 +326,18 @@ impl Core {
 
 /// The files that were read lately: a table of a fixed size, in which a later address takes the place of an earlier one.
 #[derive(Debug)]
-pub(crate) struct ReadBefore(Box<[AtomicU64]>);
+pub(crate) struct RecentReads(Box<[AtomicU64]>);
 
 /// The slots of the table of files that were read.
 const READ_SLOTS: usize = 4096;
 
-impl Default for ReadBefore {
-    fn default() -> ReadBefore {
-        ReadBefore((0..READ_SLOTS).map(|_| AtomicU64::new(0)).collect())
+impl Default for RecentReads {
+    fn default() -> RecentReads {
+        RecentReads((0..READ_SLOTS).map(|_| AtomicU64::new(0)).collect())
     }
 }
 
-impl ReadBefore {
+impl RecentReads {
     /// Notes a read; returns whether the same address was noted before.
     fn note(&self, address: &Address) -> bool {
         let bits = address.bits();

@@ -17,7 +17,7 @@ use super::overlay::Overlay;
 use super::tally::Tally;
 use super::{Claim, Core, Event, background, format, lock};
 use crate::Error;
-use crate::log::{Place, Position, Record};
+use crate::log::{Position, Record, RecordPlace};
 
 /// Whether the index is damaged, for the thread that rebuilds it and the calls that wait for that.
 #[derive(Debug)]
@@ -193,7 +193,7 @@ struct Rebuild {
     catalogue: Catalogue,
     tally: Tally,
     overlay: Overlay,
-    records: Vec<(Place, Record)>,
+    records: Vec<(RecordPlace, Record)>,
     replayed: u64,
     /// Stretches of the log that hold no whole record.
     unreadable: u64,
@@ -203,7 +203,7 @@ impl Rebuild {
     /// Reads a segment, up to an offset.
     fn segment(&mut self, core: &Core, end: Position) -> Result<(), Error> {
         let Rebuild { catalogue, tally, overlay, records, replayed, .. } = self;
-        let mut each = |place: Place, mut record: Record| {
+        let mut each = |place: RecordPlace, mut record: Record| {
             // A batch whose write failed is not in the index.
             if u64::from(place.offset) >= end.offset {
                 return Ok(());

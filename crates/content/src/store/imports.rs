@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::commit::{DoomedItem, Order, When};
+use super::commit::{DoomedItem, Order, RemovalCondition};
 use super::guard::WantedAddresses;
 use super::imported_names::{ListedNames, drop_names, encode_names, listed_names};
 use super::mark::touch_all;
@@ -178,7 +178,10 @@ fn forget_memos(core: &Core, row: &NameRow) -> Result<u64, Error> {
                 let found =
                     derivation.take().map(|it| core.catalogue.stored_memo(&it)).transpose()?.flatten();
                 if let Some((row, _)) = found.filter(|(row, _)| row.memo.output == address) {
-                    doomed.push(vec![DoomedItem { removed: core.doom_memo(&row)?, when: When::Always }]);
+                    doomed.push(vec![DoomedItem {
+                        removed: core.doom_memo(&row)?,
+                        when: RemovalCondition::Always,
+                    }]);
                 }
             }
             EntryKind::Blob | EntryKind::Derivation => {}
@@ -301,7 +304,7 @@ impl<'a> Manifest<'a> {
         writes.write(fact, Class::Acknowledged, claim)?;
         writes.settle()?;
         if core.guard.is_collecting() {
-            let place = crate::log::Place { segment: 0, offset: 0, len: 0 };
+            let place = crate::log::RecordPlace { segment: 0, offset: 0, len: 0 };
             let mut addresses = Vec::new();
             each_entry(core, &NameRow { place, name, history }, |_, address| {
                 addresses.push(address);

@@ -128,9 +128,9 @@ fn make_room(core: &Core) -> Result<(), Error> {
 }
 
 /// Wakes a thread that waits for a future.
-struct Unpark(std::thread::Thread);
+struct ThreadWaker(std::thread::Thread);
 
-impl std::task::Wake for Unpark {
+impl std::task::Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
@@ -159,7 +159,7 @@ impl Core {
     /// [`Core::claim`] for a thread that may block.
     pub(super) fn claim_blocking(&self, bytes: u64) -> Result<Claim, Error> {
         let mut room = std::pin::pin!(self.claim(bytes));
-        let waker = std::task::Waker::from(Arc::new(Unpark(std::thread::current())));
+        let waker = std::task::Waker::from(Arc::new(ThreadWaker(std::thread::current())));
         loop {
             match room.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
                 std::task::Poll::Ready(done) => return done,

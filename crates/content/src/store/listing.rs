@@ -1,13 +1,13 @@
 //! A look inside: lists blobs, derivations and memos page by page, finds addresses by their beginning, and removes
 //! single items.
 
-use super::commit::{DoomedItem, Group, Order, When};
+use super::commit::{DoomedItem, Order, RemovalCondition, RemovalGroup};
 use super::imports;
 use super::sweep::Producers;
 use super::tables::{Blob, DerivationRow, MemoRow, Row, Table};
 use super::{Core, DryRun, Event, Store, lock};
 use crate::facts::{Class, Memo, RemovalReason, Time};
-use crate::log::{ItemRemoval, What};
+use crate::log::{ItemKind, ItemRemoval};
 use crate::{Address, Error, Wait};
 
 /// A blob in a list.
@@ -214,9 +214,9 @@ fn remove(core: &Core, address: &Address, after: &[Address], dry_run: DryRun) ->
 struct Removal {
     address: Address,
     /// The items under the address, which are removed together.
-    own: Group,
+    own: RemovalGroup,
     /// The value of the derivation, and the other memos of that value.
-    value: Group,
+    value: RemovalGroup,
     items: RemovedItems,
     /// The blobs that go.
     blobs: Vec<Address>,
@@ -257,13 +257,15 @@ impl Removal {
             removal.blobs.push(address);
         }
         for (row, bytes) in of_blob.into_iter().chain(memo) {
-            removal.own.push(DoomedItem { removed: core.doom_memo(&row)?, when: When::Unwanted(bytes) });
+            removal
+                .own
+                .push(DoomedItem { removed: core.doom_memo(&row)?, when: RemovalCondition::Unwanted(bytes) });
             removal.items.memos += 1;
         }
         if let Some(row) = derivation {
             let edges = core.derivation(&address, Wait::Yes)?.map(|it| it.inputs).unwrap_or_default();
-            let removed = ItemRemoval { address, what: What::Derivation, edges };
-            removal.own.push(DoomedItem { removed, when: When::Unwanted(row.encode()) });
+            let removed = ItemRemoval { address, what: ItemKind::Derivation, edges };
+            removal.own.push(DoomedItem { removed, when: RemovalCondition::Unwanted(row.encode()) });
             removal.items.derivation = true;
         }
         if removal.own.is_empty() {
@@ -297,7 +299,8 @@ impl Removal {
         }
         self.value.push(blob_to_go(*output, &blob));
         for (row, bytes) in others {
-            self.value.push(DoomedItem { removed: core.doom_memo(&row)?, when: When::Unwanted(bytes) });
+            self.value
+                .push(DoomedItem { removed: core.doom_memo(&row)?, when: RemovalCondition::Unwanted(bytes) });
             self.items.memos += 1;
         }
         self.items.blob = Some(blob.size());
@@ -318,13 +321,13 @@ impl Removal {
         }
         core.tell(&Event::Removed { count: removed.len(), why });
         core.keeper.wake();
-        let is_gone = |blob: &Address| removed.contains(&(*blob, What::Blob));
-        let memos = removed.iter().filter(|(_, what)| matches!(what, What::Memo(_))).count() as u64;
+        let is_gone = |blob: &Address| removed.contains(&(*blob, ItemKind::Blob));
+        let memos = removed.iter().filter(|(_, what)| matches!(what, ItemKind::Memo(_))).count() as u64;
         Ok(RemovedItems { blob: items.blob.filter(|_| blobs.iter().any(is_gone)), memos, ..items })
     }
 }
 
 fn blob_to_go(address: Address, blob: &Blob) -> DoomedItem {
-    let removed = ItemRemoval { address, what: What::Blob, edges: Vec::new() };
-    DoomedItem { removed, when: When::Unwanted(blob.encode()) }
+    let removed = ItemRemoval { address, what: ItemKind::Blob, edges: Vec::new() };
+    DoomedItem { removed, when: RemovalCondition::Unwanted(blob.encode()) }
 }

@@ -1,12 +1,12 @@
 //! Memos: the remembered outputs of derivations.
 
-use super::commit::{DoomedItem, Order, When};
+use super::commit::{DoomedItem, Order, RemovalCondition};
 use super::counters::Kind;
 use super::derivations::check_inputs;
 use super::tables::MemoRow;
 use super::{Core, Event, Store};
 use crate::facts::{Class, Cost, Memo, RemovalReason};
-use crate::log::{Fact, ItemRemoval, What};
+use crate::log::{Fact, ItemKind, ItemRemoval};
 use crate::{Address, Error, Wait};
 
 /// The output of a derivation, for [`Store::remember`].
@@ -63,7 +63,7 @@ impl Store {
             for address in &derivations {
                 if let Some((row, _)) = core.catalogue.stored_memo(address)? {
                     let removed = core.doom_memo(&row)?;
-                    doomed.push(vec![DoomedItem { removed, when: When::Always }]);
+                    doomed.push(vec![DoomedItem { removed, when: RemovalCondition::Always }]);
                 }
             }
             let removed =
@@ -95,7 +95,7 @@ impl Core {
         let address = row.memo.derivation;
         let described = self.catalogue.derivation(&address, Wait::Yes)?.is_some();
         let edges = if described { Vec::new() } else { self.memo_inputs(row)? };
-        Ok(ItemRemoval { address, what: What::Memo(row.memo.output), edges })
+        Ok(ItemRemoval { address, what: ItemKind::Memo(row.memo.output), edges })
     }
 
     /// The inputs recorded in a memo; empty if its record is damaged or missing.

@@ -57,9 +57,9 @@ pub use catalogue::AddressStatus;
 pub use collect::{Collect, CollectReport, DryRun, Scope};
 pub use config::{Config, Listener};
 pub use derivations::NewDerivation;
-pub use event::{Event, OpenReport, Operation, Outcome, Stats, Unreadable};
-use get::ReadBefore;
+pub use event::{Event, OpenReport, Operation, Outcome, Stats, UnreadableStretch};
 pub use get::Reader;
+use get::RecentReads;
 pub use import::{Import, ImportReport, ImportedName};
 pub use imports::{DroppedImport, ImportRecord};
 pub use listing::{ListedBlob, ListedDerivation, RemovedItems};
@@ -109,11 +109,11 @@ struct Inner {
     background: Mutex<Option<JoinHandle<()>>>,
     ended: Mutex<Option<oneshot::Receiver<Result<(), Error>>>>,
     owner: Arc<Mutex<Option<Owner>>>,
-    turns: Turns,
+    turns: LongWorkLimits,
 }
 
 /// Limits on long work. It runs on threads of its own, so that it never takes an I/O thread from a read.
-struct Turns {
+struct LongWorkLimits {
     /// One collection or cleaning at a time.
     keeping: Arc<Semaphore>,
     /// One scrub at a time.
@@ -126,10 +126,10 @@ struct Turns {
     waiting: Arc<Mutex<Vec<WaitingCollection>>>,
 }
 
-impl Default for Turns {
-    fn default() -> Turns {
+impl Default for LongWorkLimits {
+    fn default() -> LongWorkLimits {
         let turns = |count| Arc::new(Semaphore::new(count));
-        Turns {
+        LongWorkLimits {
             keeping: turns(1),
             scrubbing: turns(1),
             archiving: turns(4),
@@ -148,7 +148,7 @@ pub(crate) struct Core {
     catalogue: Catalogue,
     files: Arc<Files>,
     cache: Cache,
-    read_before: ReadBefore,
+    read_before: RecentReads,
     guard: Guard,
     imports: ImportsUnderWay,
     tally: Mutex<Tally>,
@@ -266,7 +266,7 @@ impl Store {
     /// caller stops waiting for it.
     async fn in_turn<T: Send + 'static>(
         &self,
-        turn: fn(&Turns) -> &Arc<Semaphore>,
+        turn: fn(&LongWorkLimits) -> &Arc<Semaphore>,
         work: impl FnOnce(&Core) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let turn = Arc::clone(turn(&self.inner.turns)).acquire_owned().await.map_err(|_| Error::Closed)?;

@@ -17,15 +17,15 @@ use super::overlay::Overlay;
 use super::repair::{self, TornFile};
 use super::tables::{Blob, Home, Table};
 use super::{
-    Config, Core, Counters, Event, Guard, ImportsUnderWay, Inner, Keeper, NameOrder, OpenReport, Owner,
-    ReadBefore, Reporter, Reserve, Room, Store, Tally, Turns, Unreadable, keeper, lock,
+    Config, Core, Counters, Event, Guard, ImportsUnderWay, Inner, Keeper, LongWorkLimits, NameOrder,
+    OpenReport, Owner, RecentReads, Reporter, Reserve, Room, Store, Tally, UnreadableStretch, keeper, lock,
 };
 use crate::cache::Cache;
 use crate::facts::Class;
 use crate::files::{FileListing, Files};
 use crate::index::{self, Index, LogCoverage};
 use crate::io::Pool;
-use crate::log::{Append, Damage, FRONT, Gather, Place, Position, Record, Segments, segment_path};
+use crate::log::{Append, Damage, FRONT, Gather, Position, Record, RecordPlace, Segments, segment_path};
 use crate::{Address, Disk, Error, Wait};
 
 const INDEX_FOLDER: &str = "index";
@@ -51,7 +51,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
     let core = Arc::new(Core {
         room: Arc::new(Semaphore::new(config.queue_bytes as usize)),
         cache: Cache::new(crate::cache::Settings { bytes: config.cache_bytes }),
-        read_before: ReadBefore::default(),
+        read_before: RecentReads::default(),
         guard: Guard::default(),
         imports: ImportsUnderWay::default(),
         space: Room::new(config.quota_bytes, tally.used_bytes()),
@@ -95,7 +95,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: Config, owner: Option<Owner>) ->
         background: Mutex::new(Some(background)),
         ended: Mutex::new(Some(ended)),
         owner,
-        turns: Turns::default(),
+        turns: LongWorkLimits::default(),
     };
     Ok(Store { inner: Arc::new(inner) })
 }
@@ -112,7 +112,7 @@ fn mend(
     torn_files: &[TornFile],
     opened: &mut OpenReport,
 ) -> Result<(), Error> {
-    let is_lost = |place: Place| match log.map(|log| log.get(&place.segment)) {
+    let is_lost = |place: RecordPlace| match log.map(|log| log.get(&place.segment)) {
         None => false,
         Some(None) => true,
         Some(Some(len)) => u64::from(place.offset) + u64::from(place.len) > *len,
@@ -340,8 +340,8 @@ impl Search<'_> {
 }
 
 /// The parts of the log that the index covers and that are missing.
-fn missing_parts(list: &BTreeMap<u32, u64>, position: Position, tally: &Tally) -> Vec<Unreadable> {
-    let covered = |segment, range| Unreadable { covered: true, ..stretch(segment, range, false) };
+fn missing_parts(list: &BTreeMap<u32, u64>, position: Position, tally: &Tally) -> Vec<UnreadableStretch> {
+    let covered = |segment, range| UnreadableStretch { covered: true, ..stretch(segment, range, false) };
     let mut missing = Vec::new();
     for (segment, live) in tally.live_segments().filter(|(segment, _)| *segment < position.segment) {
         let least = FRONT as u64 + live;
@@ -364,7 +364,7 @@ fn keep_whole_records(
     segments: &Segments,
     list: &mut BTreeMap<u32, u64>,
     position: Position,
-    unreadable: &mut Vec<Unreadable>,
+    unreadable: &mut Vec<UnreadableStretch>,
 ) -> Result<(), Error> {
     let Some(mut last) = list.last_entry() else { return Ok(()) };
     let (segment, len) = (*last.key(), *last.get());
@@ -403,9 +403,9 @@ fn keep_whole_records(
     }
 }
 
-fn stretch(segment: u32, range: Range<u64>, torn: bool) -> Unreadable {
+fn stretch(segment: u32, range: Range<u64>, torn: bool) -> UnreadableStretch {
     let file = segment_path(segment).display().to_string();
-    Unreadable { file, from: range.start, bytes: range.end - range.start, torn, covered: false }
+    UnreadableStretch { file, from: range.start, bytes: range.end - range.start, torn, covered: false }
 }
 
 /// The index on disk, or the reason for which it cannot be used.
@@ -447,9 +447,9 @@ fn replay(
     (catalogue, tally): (&Catalogue, &mut Tally),
     opened: &mut OpenReport,
 ) -> Result<Vec<Damage>, Error> {
-    let mut records: Vec<(Place, Record)> = Vec::new();
+    let mut records: Vec<(RecordPlace, Record)> = Vec::new();
     let mut overlay = Overlay::default();
-    let mut each = |place: Place, mut record: Record| {
+    let mut each = |place: RecordPlace, mut record: Record| {
         opened.replayed += 1;
         record.fact.drop_bytes();
         records.push((place, record));
@@ -471,7 +471,7 @@ pub(super) fn bring_in(
     catalogue: &Catalogue,
     tally: &mut Tally,
     overlay: &mut Overlay,
-    records: &mut Vec<(Place, Record)>,
+    records: &mut Vec<(RecordPlace, Record)>,
 ) -> Result<(), Error> {
     overlay.begin(tally.gone);
     let mut end = None;

@@ -14,7 +14,7 @@ use super::tally::{Count, TallyChange};
 use crate::facts::{Memo, RemovalRecord, Time};
 use crate::files::Name;
 use crate::index::{BuildBits, Change, Generation, Key};
-use crate::log::{Fact, ItemRemoval, Place, Record, What};
+use crate::log::{Fact, ItemKind, ItemRemoval, Record, RecordPlace};
 use crate::{Address, Error, Value};
 
 /// The changes of the current batch, on top of the index.
@@ -158,14 +158,14 @@ impl Overlay {
     pub(crate) fn prepare_removal(
         &mut self,
         catalogue: &Catalogue,
-        what: What,
+        what: ItemKind,
         address: &Address,
     ) -> Result<(), Error> {
         let key = removed_key(what, address);
         match what {
-            What::Blob => _ = self.load::<Blob>(catalogue, &key)?,
-            What::Derivation => _ = self.load::<DerivationRow>(catalogue, &key)?,
-            What::Memo(_) => _ = self.load::<MemoRow>(catalogue, &key)?,
+            ItemKind::Blob => _ = self.load::<Blob>(catalogue, &key)?,
+            ItemKind::Derivation => _ = self.load::<DerivationRow>(catalogue, &key)?,
+            ItemKind::Memo(_) => _ = self.load::<MemoRow>(catalogue, &key)?,
         }
         self.load::<GoneRow>(catalogue, &Table::Gone.key(address)).map(|_| ())
     }
@@ -179,7 +179,7 @@ impl Overlay {
     }
 
     /// Applies a record at a place, after [`Overlay::prepare`].
-    pub(crate) fn apply(&mut self, record: &Record, place: Place) {
+    pub(crate) fn apply(&mut self, record: &Record, place: RecordPlace) {
         let (at, class) = (record.at, record.class);
         match &record.fact {
             Fact::Blob { address, .. } => {
@@ -216,7 +216,7 @@ impl Overlay {
                 self.put(Count::Names, name_key(name), (!history.is_empty()).then(row));
             }
             Fact::Remove { why, items } => {
-                let share = Place { len: place.len / items.len().max(1) as u32, ..place };
+                let share = RecordPlace { len: place.len / items.len().max(1) as u32, ..place };
                 let gone = GoneRow { place: share, gone: RemovalRecord { at, why: *why } };
                 items.iter().for_each(|item| self.remove(item, gone));
             }
@@ -253,7 +253,7 @@ impl Overlay {
         address: &Address,
         alias: Option<Address>,
         inputs: &[Address],
-        (place, at): (Place, Time),
+        (place, at): (RecordPlace, Time),
     ) {
         self.put_edges(inputs, address);
         let key = Table::Derivation.key(address);
@@ -286,19 +286,19 @@ impl Overlay {
         let address = &item.address;
         let key = removed_key(item.what, address);
         match item.what {
-            What::Blob => {
+            ItemKind::Blob => {
                 if let Some(old) = self.row(&key) {
                     self.replace_blob(address, Some(old), None);
                     self.set(key, None);
                 }
             }
-            What::Derivation => {
+            ItemKind::Derivation => {
                 if let Some(DerivationRow { alias: Some(alias), .. }) = self.row(&key) {
                     self.set(Table::Alias.key(&alias), None);
                 }
                 self.put(Count::Derivations, key, None::<DerivationRow>);
             }
-            What::Memo(_) => self.put(Count::Memos, key, None::<MemoRow>),
+            ItemKind::Memo(_) => self.put(Count::Memos, key, None::<MemoRow>),
         }
         let edge = |input| (Table::Edge.pair(input, address), None);
         self.edges.extend(item.edges.iter().map(edge));
@@ -306,7 +306,7 @@ impl Overlay {
     }
 
     /// Removes a tombstone that is at this place, after its row was loaded. The log no longer has it.
-    pub(crate) fn forget(&mut self, address: &Address, place: Place) {
+    pub(crate) fn forget(&mut self, address: &Address, place: RecordPlace) {
         let key = Table::Gone.key(address);
         if self.row::<GoneRow>(&key).is_some_and(|row| row.place.is_at(place)) {
             self.put(Count::Gone, key, None::<GoneRow>);
@@ -333,10 +333,10 @@ impl Overlay {
 }
 
 /// The key of a removed item.
-pub(crate) fn removed_key(what: What, address: &Address) -> Key {
+pub(crate) fn removed_key(what: ItemKind, address: &Address) -> Key {
     match what {
-        What::Blob => Table::Blob.key(address),
-        What::Derivation => Table::Derivation.key(address),
-        What::Memo(_) => Table::Memo.key(address),
+        ItemKind::Blob => Table::Blob.key(address),
+        ItemKind::Derivation => Table::Derivation.key(address),
+        ItemKind::Memo(_) => Table::Memo.key(address),
     }
 }

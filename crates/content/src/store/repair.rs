@@ -6,14 +6,14 @@
 
 use std::collections::HashSet;
 
-use super::commit::{DoomedItem, Group, Order, When};
+use super::commit::{DoomedItem, Order, RemovalCondition, RemovalGroup};
 use super::pipeline::Pipeline;
 use super::sweep::Producers;
 use super::tables::{Blob, DerivationRow, GoneRow, Home, MemoRow, NameRow, PinRow, Row, RowBytes, Table};
 use super::{Core, Event};
 use crate::facts::{Class, Memo, RemovalReason};
 use crate::files::Name;
-use crate::log::{Fact, HEADER, ItemRemoval, Place, Record, What};
+use crate::log::{Fact, HEADER, ItemKind, ItemRemoval, Record, RecordPlace};
 use crate::{Address, Error};
 
 /// A file that is shorter or longer than its blob.
@@ -39,7 +39,7 @@ const LOSSES_REPORTED: usize = 32;
 /// Rewrites lost records from the index, and removes the items whose only copy was in them.
 pub(super) fn repair(
     core: &Core,
-    is_lost: impl Fn(Place) -> bool,
+    is_lost: impl Fn(RecordPlace) -> bool,
     torn_files: &[TornFile],
 ) -> Result<RepairReport, Error> {
     let mut repair = Repair { core, writes: Pipeline::new(core), losses: Vec::new() };
@@ -67,14 +67,14 @@ pub(super) fn repair(
             Home::File { number, len } => {
                 repair.write_again(place, Record { at, class, fact: Fact::File { address, number, len } })?;
             }
-            Home::Packed => repair.losses.push(Loss { address, what: What::Blob, class, row: bytes }),
+            Home::Packed => repair.losses.push(Loss { address, what: ItemKind::Blob, class, row: bytes }),
         }
     }
     for row in core.catalogue.rows(Table::Derivation, None)? {
         let (address, bytes) = row?;
         if is_lost(core.catalogue.decoded::<DerivationRow>(&bytes)?.place) {
             let class = Class::Acknowledged;
-            repair.losses.push(Loss { address, what: What::Derivation, class, row: bytes });
+            repair.losses.push(Loss { address, what: ItemKind::Derivation, class, row: bytes });
         }
     }
     repair.memos(&is_lost)?;
@@ -82,7 +82,7 @@ pub(super) fn repair(
     for TornFile { name, blob } in torn_files {
         core.files.quarantine(name)?;
         let (address, class) = (name.address, blob.class);
-        repair.losses.push(Loss { address, what: What::Blob, class, row: blob.encode() });
+        repair.losses.push(Loss { address, what: ItemKind::Blob, class, row: blob.encode() });
     }
     repair.finish()
 }
@@ -96,19 +96,19 @@ struct Repair<'a> {
 /// A lost item.
 struct Loss {
     address: Address,
-    what: What,
+    what: ItemKind,
     class: Class,
     row: RowBytes,
 }
 
 impl Repair<'_> {
     /// Rewrites a record that was at this place, if the index still points there.
-    fn write_again(&mut self, place: Place, record: Record) -> Result<(), Error> {
+    fn write_again(&mut self, place: RecordPlace, record: Record) -> Result<(), Error> {
         let bytes = record.fact.size_hint();
         self.writes.order(Order::Move(place, record), bytes)
     }
 
-    fn memos(&mut self, is_lost: impl Fn(Place) -> bool) -> Result<(), Error> {
+    fn memos(&mut self, is_lost: impl Fn(RecordPlace) -> bool) -> Result<(), Error> {
         for row in self.core.catalogue.rows(Table::Memo, None)? {
             let MemoRow { place, class, memo } = self.core.catalogue.decoded(&row?.1)?;
             if is_lost(place) {
@@ -122,7 +122,7 @@ impl Repair<'_> {
     }
 
     /// Drops lost tombstones: they only explain why an item is missing.
-    fn tombstones(&mut self, is_lost: impl Fn(Place) -> bool) -> Result<(), Error> {
+    fn tombstones(&mut self, is_lost: impl Fn(RecordPlace) -> bool) -> Result<(), Error> {
         for row in self.core.catalogue.rows(Table::Gone, None)? {
             let (address, row) = row?;
             let GoneRow { place, .. } = self.core.catalogue.decoded(&row)?;
@@ -143,14 +143,14 @@ impl Repair<'_> {
         }
         let producers = Producers::find(core)?;
         for part in losses.chunks(256) {
-            let mut groups: Vec<Group> = Vec::new();
+            let mut groups: Vec<RemovalGroup> = Vec::new();
             for Loss { address, what, row, .. } in part {
                 let removed = ItemRemoval { address: *address, what: *what, edges: Vec::new() };
-                groups.push(vec![DoomedItem { removed, when: When::Damaged(row.clone()) }]);
-                let memos = if *what == What::Blob { producers.of(core, address)? } else { Vec::new() };
+                groups.push(vec![DoomedItem { removed, when: RemovalCondition::Damaged(row.clone()) }]);
+                let memos = if *what == ItemKind::Blob { producers.of(core, address)? } else { Vec::new() };
                 for (row, bytes) in memos {
                     let removed = core.doom_memo(&row)?;
-                    groups.push(vec![DoomedItem { removed, when: When::Damaged(bytes) }]);
+                    groups.push(vec![DoomedItem { removed, when: RemovalCondition::Damaged(bytes) }]);
                 }
             }
             let removed = core.submit_blocking(Order::Remove(RemovalReason::Damaged, groups))?.removed;

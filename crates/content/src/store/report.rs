@@ -172,10 +172,10 @@ fn log(event: &Event) {
             log_line!(warn, used, "the quota leaves no room, and collecting derivable data does not help");
         }
         Event::LeftBehind { address, error } => {
-            log_line!(warn, %address, error = %Chain(error), "a file that is no longer needed could not be removed");
+            log_line!(warn, %address, error = %ErrorChain(error), "a file that is no longer needed could not be removed");
         }
         Event::Failed { doing, error } => {
-            log_line!(warn, doing, error = %Chain(error), "background work failed and is tried again");
+            log_line!(warn, doing, error = %ErrorChain(error), "background work failed and is tried again");
         }
     }
 }
@@ -195,9 +195,9 @@ fn log_opened(opened: &OpenReport) {
 }
 
 /// An error and its causes, in one line.
-struct Chain<'a>(&'a crate::Error);
+struct ErrorChain<'a>(&'a crate::Error);
 
-impl fmt::Display for Chain<'_> {
+impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.0)?;
         let mut next = std::error::Error::source(self.0);
@@ -221,7 +221,7 @@ mod tests {
 
     use super::*;
     use crate::facts::RemovalReason;
-    use crate::{Address, Error, Unreadable};
+    use crate::{Address, Error, UnreadableStretch};
 
     /// Collects log lines.
     #[derive(Clone, Default)]
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn opening_tells_repairs_from_losses() {
-        let stretch = |torn| Unreadable {
+        let stretch = |torn| UnreadableStretch {
             file: "log/00000001.log".to_owned(),
             from: 100,
             bytes: 20,

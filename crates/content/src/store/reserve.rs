@@ -66,9 +66,9 @@ impl Reserve {
     }
 }
 
-struct InUse<'a>(&'a Reserve);
+struct ReserveGuard<'a>(&'a Reserve);
 
-impl Drop for InUse<'_> {
+impl Drop for ReserveGuard<'_> {
     fn drop(&mut self) {
         self.0.is_in_use.store(false, Ordering::Relaxed);
     }
@@ -105,7 +105,7 @@ impl Core {
         match work() {
             Err(error) if error.is_disk_full() && self.reserve.give_up(&*self.disk) => {
                 self.reserve.is_in_use.store(true, Ordering::Relaxed);
-                let _in_use = InUse(&self.reserve);
+                let _in_use = ReserveGuard(&self.reserve);
                 work()
             }
             done => done,

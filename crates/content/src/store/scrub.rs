@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::counters::Kind;
 use super::repair::repair;
 use super::tables::{Blob, Home, Table};
-use super::{Core, Store, Unreadable};
+use super::{Core, Store, UnreadableStretch};
 use crate::files::{BlobReader, Name};
-use crate::log::{Damage, Fact, Place, Record, segment_path};
+use crate::log::{Damage, Fact, Record, RecordPlace, segment_path};
 use crate::{Address, Context, Error, Wait};
 
 /// Options of a scrub.
@@ -41,7 +41,7 @@ pub struct ScrubReport {
     /// Pins, names, memos and large blobs whose record was damaged and was written again from the index.
     pub recovered: u64,
     /// Stretches of the log that hold no whole record.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<UnreadableStretch>,
     /// The damage found in the index, if any: the index is rebuilt when the store is opened again.
     pub index: Option<String>,
 }
@@ -53,7 +53,7 @@ impl Store {
         let stopped = Arc::clone(&stop.0);
         let result = self.in_turn(
             |turns| &turns.scrubbing,
-            move |core| Pass { core, terms, stopped, due: 0, found: ScrubReport::default() }.run(),
+            move |core| ScrubPass { core, terms, stopped, due: 0, found: ScrubReport::default() }.run(),
         );
         let result = result.await;
         self.inner.core.count(Kind::Scrub, result, |found| Some(found.bytes))
@@ -68,7 +68,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-struct Pass<'a> {
+struct ScrubPass<'a> {
     core: &'a Core,
     terms: Scrub,
     stopped: Arc<AtomicBool>,
@@ -85,7 +85,7 @@ struct Segment {
 
 impl Segment {
     /// Whether the record at this place is damaged or cut off.
-    fn lacks(&self, place: Place) -> bool {
+    fn lacks(&self, place: RecordPlace) -> bool {
         let (from, to) = (u64::from(place.offset), u64::from(place.offset) + u64::from(place.len));
         to > self.len || self.damage.iter().any(|damage| damage.from < to && from < damage.to)
     }
@@ -97,7 +97,7 @@ const STRIDE: u64 = 1 << 20;
 /// The interval at which a pausing scrub checks whether it must stop.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 
-impl Pass<'_> {
+impl ScrubPass<'_> {
     fn run(mut self) -> Result<ScrubReport, Error> {
         let segments = self.core.segments.list()?;
         let last = segments.last_key_value().map(|(segment, _)| *segment);
@@ -152,7 +152,7 @@ impl Pass<'_> {
         };
         // The writer may append beyond the length that was found first.
         let damage: Vec<Damage> = damage.into_iter().filter(|damage| !is_tail || damage.from < len).collect();
-        self.found.unreadable.extend(damage.iter().map(|damage| Unreadable {
+        self.found.unreadable.extend(damage.iter().map(|damage| UnreadableStretch {
             file: segment_path(segment).display().to_string(),
             from: damage.from,
             bytes: damage.to - damage.from,
@@ -164,7 +164,7 @@ impl Pass<'_> {
     }
 
     /// Checks that the bytes of a whole record match its address.
-    fn record(&mut self, place: Place, record: &Record) -> Result<(), Error> {
+    fn record(&mut self, place: RecordPlace, record: &Record) -> Result<(), Error> {
         self.found.records += 1;
         match &record.fact {
             Fact::Blob { address, bytes } if Address::of(bytes) != *address => {
@@ -182,7 +182,7 @@ impl Pass<'_> {
 
     /// Reads the blob as any reader does, which quarantines it if it is damaged. Does nothing if the index points
     /// elsewhere by now.
-    fn lose_blob(&mut self, address: &Address, place: Place) -> Result<(), Error> {
+    fn lose_blob(&mut self, address: &Address, place: RecordPlace) -> Result<(), Error> {
         let blob = self.core.catalogue.stored_blob(address, Wait::Yes)?;
         if blob.is_some_and(|blob| blob.home == Home::Packed && blob.place.is_at(place)) {
             let read = self.core.load(address, Wait::Yes).map(|_| ());
@@ -191,7 +191,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn lose_derivation(&mut self, address: &Address, place: Place) -> Result<(), Error> {
+    fn lose_derivation(&mut self, address: &Address, place: RecordPlace) -> Result<(), Error> {
         let row = self.core.catalogue.derivation(address, Wait::Yes)?;
         if row.is_some_and(|row| row.place.is_at(place)) {
             let read = self.core.derivation(address, Wait::Yes).map(|_| ());

@@ -2,17 +2,17 @@
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use super::commit::{self, DoomedItem, Order, When};
+use super::commit::{self, DoomedItem, Order, RemovalCondition};
 use super::event::is_young;
 use super::mark::{Marks, mark};
 use super::tables::{Blob, DerivationRow, MemoRow, Row, RowBytes, Table};
 use super::{Collect, CollectReport, Core, DryRun, Scope};
 use crate::facts::{Class, Memo, RemovalReason, Time};
-use crate::log::{ItemRemoval, What};
+use crate::log::{ItemKind, ItemRemoval};
 use crate::{Address, Error, Wait};
 
 /// Items that are removed together.
-struct Group {
+struct SweepGroup {
     /// The cost of deriving them again, per byte.
     worth: u64,
     bytes: u64,
@@ -33,7 +33,7 @@ pub(super) struct Sweep<'a> {
     /// The number of bytes to remove, if that is limited.
     to_go: Option<u64>,
     /// The groups to remove next.
-    batch: Vec<commit::Group>,
+    batch: Vec<commit::RemovalGroup>,
     /// The number of items taken for removal.
     taken: usize,
     /// Derivations whose memo was removed, or would be but for the dry run.
@@ -61,18 +61,18 @@ impl<'a> Sweep<'a> {
 
     /// Removes blobs that nothing holds, each with the memos whose output it is.
     pub(super) fn outputs(&mut self) -> Result<(), Error> {
-        let mut cheapest = Cheapest::new(self.to_go);
+        let mut cheapest = CheapestGroups::new(self.to_go);
         for row in self.core.catalogue.rows(Table::Blob, None)? {
             let (address, seen) = row?;
             let blob: Blob = self.core.catalogue.decoded(&seen)?;
             if self.stays(self.marks.holds(&address), blob.at, blob.class) {
                 continue;
             }
-            let removed = ItemRemoval { address, what: What::Blob, edges: Vec::new() };
-            let mut group = Group {
+            let removed = ItemRemoval { address, what: ItemKind::Blob, edges: Vec::new() };
+            let mut group = SweepGroup {
                 worth: 0,
                 bytes: blob.size(),
-                doomed: vec![DoomedItem { removed, when: When::Unwanted(seen) }],
+                doomed: vec![DoomedItem { removed, when: RemovalCondition::Unwanted(seen) }],
             };
             if self.add_memos(&address, &mut group)? {
                 group.worth /= group.bytes.max(1);
@@ -89,14 +89,17 @@ impl<'a> Sweep<'a> {
     }
 
     /// Adds the memos whose output is a blob; false if one of them stays, and the blob with it.
-    fn add_memos(&mut self, output: &Address, group: &mut Group) -> Result<bool, Error> {
+    fn add_memos(&mut self, output: &Address, group: &mut SweepGroup) -> Result<bool, Error> {
         for (row, seen) in self.producers.of(self.core, output)? {
             let held = self.marks.memos.contains(&row.memo.derivation.bits());
             if self.stays(held, row.memo.at, row.class) {
                 return Ok(false);
             }
             group.worth = group.worth.saturating_add(row.memo.cost.worth());
-            group.doomed.push(DoomedItem { removed: self.core.doom_memo(&row)?, when: When::Unwanted(seen) });
+            group.doomed.push(DoomedItem {
+                removed: self.core.doom_memo(&row)?,
+                when: RemovalCondition::Unwanted(seen),
+            });
         }
         Ok(true)
     }
@@ -116,8 +119,11 @@ impl<'a> Sweep<'a> {
             if output.is_some() && !self.marks.holds(&row.memo.output) {
                 continue;
             }
-            let doomed = vec![DoomedItem { removed: self.core.doom_memo(&row)?, when: When::Unwanted(seen) }];
-            self.take(Group { worth: 0, bytes: 0, doomed })?;
+            let doomed = vec![DoomedItem {
+                removed: self.core.doom_memo(&row)?,
+                when: RemovalCondition::Unwanted(seen),
+            }];
+            self.take(SweepGroup { worth: 0, bytes: 0, doomed })?;
         }
         self.remove_batch()
     }
@@ -145,9 +151,9 @@ impl<'a> Sweep<'a> {
                 Ok(None) | Err(Error::Corrupt { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            let removed = ItemRemoval { address, what: What::Derivation, edges: derivation.inputs };
-            let doomed = vec![DoomedItem { removed, when: When::Unwanted(seen) }];
-            self.take(Group { worth: 0, bytes: 0, doomed })?;
+            let removed = ItemRemoval { address, what: ItemKind::Derivation, edges: derivation.inputs };
+            let doomed = vec![DoomedItem { removed, when: RemovalCondition::Unwanted(seen) }];
+            self.take(SweepGroup { worth: 0, bytes: 0, doomed })?;
         }
         self.remove_batch()
     }
@@ -160,7 +166,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Takes a group for removal, within the limits.
-    fn take(&mut self, group: Group) -> Result<(), Error> {
+    fn take(&mut self, group: SweepGroup) -> Result<(), Error> {
         if self.taken >= self.terms.most {
             self.result.left += 1;
             return Ok(());
@@ -187,18 +193,18 @@ impl<'a> Sweep<'a> {
         };
         for (address, what) in removed {
             match what {
-                What::Blob => {
+                ItemKind::Blob => {
                     self.result.blobs += 1;
                     self.result.bytes += sizes.get(&address).copied().unwrap_or_default();
                     if self.terms.dry_run == DryRun::No {
                         self.core.cache.remove(&address);
                     }
                 }
-                What::Memo(_) => {
+                ItemKind::Memo(_) => {
                     self.result.memos += 1;
                     self.gone.insert(address);
                 }
-                What::Derivation => self.result.derivations += 1,
+                ItemKind::Derivation => self.result.derivations += 1,
             }
             if self.result.removed.len() < self.terms.detail {
                 self.result.removed.push(address);
@@ -238,25 +244,25 @@ impl Producers {
 }
 
 /// Of all groups offered, those with the least cost per byte that together have the bytes to remove.
-struct Cheapest {
+struct CheapestGroups {
     to_go: u64,
     bytes: u64,
-    groups: BinaryHeap<ByWorth>,
+    groups: BinaryHeap<GroupByWorth>,
 }
 
-struct ByWorth(Group);
+struct GroupByWorth(SweepGroup);
 
-impl Cheapest {
-    fn new(to_go: Option<u64>) -> Cheapest {
-        Cheapest { to_go: to_go.unwrap_or_default(), bytes: 0, groups: BinaryHeap::new() }
+impl CheapestGroups {
+    fn new(to_go: Option<u64>) -> CheapestGroups {
+        CheapestGroups { to_go: to_go.unwrap_or_default(), bytes: 0, groups: BinaryHeap::new() }
     }
 
     /// Offers a group; returns how many groups, this one perhaps included, need not be removed after all.
-    fn offer(&mut self, group: Group) -> u64 {
+    fn offer(&mut self, group: SweepGroup) -> u64 {
         self.bytes += group.bytes;
-        self.groups.push(ByWorth(group));
+        self.groups.push(GroupByWorth(group));
         let mut spared = 0;
-        while let Some(ByWorth(dearest)) = self.groups.peek()
+        while let Some(GroupByWorth(dearest)) = self.groups.peek()
             && self.bytes - dearest.bytes >= self.to_go
         {
             self.bytes -= dearest.bytes;
@@ -267,28 +273,28 @@ impl Cheapest {
     }
 }
 
-impl Ord for ByWorth {
-    fn cmp(&self, other: &ByWorth) -> std::cmp::Ordering {
+impl Ord for GroupByWorth {
+    fn cmp(&self, other: &GroupByWorth) -> std::cmp::Ordering {
         self.0.worth.cmp(&other.0.worth)
     }
 }
 
-impl PartialOrd for ByWorth {
-    fn partial_cmp(&self, other: &ByWorth) -> Option<std::cmp::Ordering> {
+impl PartialOrd for GroupByWorth {
+    fn partial_cmp(&self, other: &GroupByWorth) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for ByWorth {
-    fn eq(&self, other: &ByWorth) -> bool {
+impl PartialEq for GroupByWorth {
+    fn eq(&self, other: &GroupByWorth) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for ByWorth {}
+impl Eq for GroupByWorth {}
 
 fn blob_size(doomed: &DoomedItem) -> Option<(Address, u64)> {
-    let When::Unwanted(row) = &doomed.when else { return None };
-    let blob = Blob::decode(row).filter(|_| doomed.removed.what == What::Blob)?;
+    let RemovalCondition::Unwanted(row) = &doomed.when else { return None };
+    let blob = Blob::decode(row).filter(|_| doomed.removed.what == ItemKind::Blob)?;
     Some((doomed.removed.address, blob.size()))
 }

@@ -2,9 +2,9 @@
 
 use crate::Address;
 use crate::facts::{Class, Memo, NameChange, RemovalReason, RemovalRecord, Time};
-use crate::fields::{Give, Take};
+use crate::fields::{FieldReader, FieldWriter};
 use crate::index::Key;
-use crate::log::{Place, give_cost, give_history, take_cost, take_history};
+use crate::log::{RecordPlace, give_cost, give_history, take_cost, take_history};
 
 /// A table of the index: the first byte of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) struct Blob {
     pub class: Class,
     pub at: Time,
     /// The place of its record.
-    pub place: Place,
+    pub place: RecordPlace,
     pub home: Home,
 }
 
@@ -94,7 +94,7 @@ pub(crate) trait Row: Sized {
     fn encode(&self) -> RowBytes;
     fn decode(bytes: &[u8]) -> Option<Self>;
     /// The place of its record.
-    fn place(&self) -> Place;
+    fn place(&self) -> RecordPlace;
     /// Whether the row is counted in the tally.
     fn counts(&self) -> bool {
         true
@@ -116,7 +116,7 @@ impl Row for Blob {
     }
 
     fn decode(bytes: &[u8]) -> Option<Blob> {
-        let mut take = Take(bytes);
+        let mut take = FieldReader(bytes);
         let (class, at, place) = (Class::of_number(take.u8()?)?, Time(take.u64()?), take_place(&mut take)?);
         let home = match take.0 {
             [] if place.len as usize >= BLOB_FRONT => Home::Packed,
@@ -127,7 +127,7 @@ impl Row for Blob {
         Some(Blob { class, at, place, home })
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> RecordPlace {
         self.place
     }
 }
@@ -135,7 +135,7 @@ impl Row for Blob {
 /// The description of a derivation: its place in the log and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DerivationRow {
-    pub place: Place,
+    pub place: RecordPlace,
     pub at: Time,
     /// Another address that leads to it.
     pub alias: Option<Address>,
@@ -153,7 +153,7 @@ impl Row for DerivationRow {
     }
 
     fn decode(bytes: &[u8]) -> Option<DerivationRow> {
-        let mut take = Take(bytes);
+        let mut take = FieldReader(bytes);
         let (place, at) = (take_place(&mut take)?, Time(take.u64()?));
         let alias = match take.0 {
             [] => None,
@@ -163,7 +163,7 @@ impl Row for DerivationRow {
         Some(DerivationRow { place, at, alias })
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> RecordPlace {
         self.place
     }
 }
@@ -187,7 +187,7 @@ impl AliasRow {
 /// A pin: its place in the log and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PinRow {
-    pub place: Place,
+    pub place: RecordPlace,
     pub at: Time,
 }
 
@@ -200,13 +200,13 @@ impl Row for PinRow {
     }
 
     fn decode(bytes: &[u8]) -> Option<PinRow> {
-        let mut take = Take(bytes);
+        let mut take = FieldReader(bytes);
         let row = PinRow { place: take_place(&mut take)?, at: Time(take.u64()?) };
         take.end()?;
         Some(row)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> RecordPlace {
         self.place
     }
 }
@@ -214,7 +214,7 @@ impl Row for PinRow {
 /// A memo, and its place in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemoRow {
-    pub place: Place,
+    pub place: RecordPlace,
     pub class: Class,
     pub memo: Memo,
 }
@@ -233,7 +233,7 @@ impl Row for MemoRow {
     }
 
     fn decode(bytes: &[u8]) -> Option<MemoRow> {
-        let mut take = Take(bytes);
+        let mut take = FieldReader(bytes);
         let (place, class, at) = (take_place(&mut take)?, Class::of_number(take.u8()?)?, Time(take.u64()?));
         let memo = Memo {
             derivation: take.address()?,
@@ -246,7 +246,7 @@ impl Row for MemoRow {
         Some(MemoRow { place, class, memo })
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> RecordPlace {
         self.place
     }
 }
@@ -254,7 +254,7 @@ impl Row for MemoRow {
 /// A name and its history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameRow {
-    pub place: Place,
+    pub place: RecordPlace,
     pub name: String,
     pub history: Vec<NameChange>,
 }
@@ -269,14 +269,14 @@ impl Row for NameRow {
     }
 
     fn decode(bytes: &[u8]) -> Option<NameRow> {
-        let mut take = Take(bytes);
+        let mut take = FieldReader(bytes);
         let place = take_place(&mut take)?;
         let row = NameRow { place, name: take.text()?.to_owned(), history: take_history(&mut take)? };
         take.end()?;
         Some(row)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> RecordPlace {
         self.place
     }
 
@@ -291,7 +291,7 @@ impl Row for NameRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GoneRow {
     /// The place of the record; the length is only this tombstone's share of it.
-    pub place: Place,
+    pub place: RecordPlace,
     pub gone: RemovalRecord,
 }
 
@@ -305,26 +305,26 @@ impl Row for GoneRow {
     }
 
     fn decode(bytes: &[u8]) -> Option<GoneRow> {
-        let mut take = Take(bytes);
+        let mut take = FieldReader(bytes);
         let place = take_place(&mut take)?;
         let gone = RemovalRecord { at: Time(take.u64()?), why: RemovalReason::of_number(take.u8()?)? };
         take.end()?;
         Some(GoneRow { place, gone })
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> RecordPlace {
         self.place
     }
 }
 
-fn give_place(out: &mut Vec<u8>, place: Place) {
+fn give_place(out: &mut Vec<u8>, place: RecordPlace) {
     out.give_u32(place.segment);
     out.give_u32(place.offset);
     out.give_u32(place.len);
 }
 
-fn take_place(take: &mut Take<'_>) -> Option<Place> {
-    Some(Place { segment: take.u32()?, offset: take.u32()?, len: take.u32()? })
+fn take_place(take: &mut FieldReader<'_>) -> Option<RecordPlace> {
+    Some(RecordPlace { segment: take.u32()?, offset: take.u32()?, len: take.u32()? })
 }
 
 /// Decodes a row as a table would, and checks that encoding it again gives the same bytes.

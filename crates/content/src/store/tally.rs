@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::tables::{Blob, Home, Row};
 use crate::facts::Class;
-use crate::fields::{Give, Take};
+use crate::fields::{FieldReader, FieldWriter};
 
 /// The counts and sizes of a store's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Tally {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Tally> {
         // The pairs at the end have 12 bytes each, the counts before them 72, or 80 with the last one.
         let counts_put_blobs = bytes.len() % 12 == 8;
-        let mut take = Take(bytes);
+        let mut take = FieldReader(bytes);
         let mut next = || take.u64();
         let mut tally = Tally {
             blobs: next()?,

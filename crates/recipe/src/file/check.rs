@@ -3,7 +3,7 @@
 use anabranch_document::Notes;
 
 use super::order::params;
-use super::read::{Call, Entry, What};
+use super::read::{Call, Entry, EntryContent};
 use crate::executor::UnknownFunction;
 use crate::function::{Fault, Function};
 use crate::registry::{Functions, check_call};
@@ -16,7 +16,7 @@ pub(super) fn calls(
     notes: &mut Notes<'_>,
 ) {
     for entry in entries {
-        let What::Recipe(call) = &entry.what else { continue };
+        let EntryContent::Recipe(call) = &entry.what else { continue };
         let Some((at, id)) = &call.function else { continue };
         match functions.get(id) {
             Some(function) => self::call(call, function.as_ref(), notes),

@@ -6,7 +6,7 @@ use anabranch_document::Notes;
 use anabranch_engine::Dag;
 use anabranch_text::{circle, quote};
 
-use super::read::{Call, Entry, Input, What};
+use super::read::{Call, Entry, EntryContent, Input};
 use super::{FileBlob, FileBytes, FileInput, FileRecipe, RecipeFile};
 use crate::recipe::Params;
 
@@ -48,7 +48,7 @@ fn reads(
     places: &HashMap<String, usize>,
     notes: &mut Notes<'_>,
 ) -> Vec<usize> {
-    let What::Recipe(call) = &entry.what else { return Vec::new() };
+    let EntryContent::Recipe(call) = &entry.what else { return Vec::new() };
     let mut reads = Vec::with_capacity(call.inputs.len());
     let mut inside = Vec::new();
     for (at, input) in &call.inputs {
@@ -70,7 +70,7 @@ fn reads(
     }
     for (at, place) in inside {
         let Entry { key, what, .. } = &entries[place];
-        if !matches!(what, What::Blob(FileBytes::Folder(_))) {
+        if !matches!(what, EntryContent::Blob(FileBytes::Folder(_))) {
             let what = format!("`{}` is not a folder of this file, so nothing is inside of it", key.name);
             notes.note(at, what, "a blob with `folder = ...` is one");
         }
@@ -107,11 +107,11 @@ fn sorted(entries: &[Entry], places: &HashMap<String, usize>, order: Vec<usize>)
         let Entry { key, what, reference } = &entries[place];
         let (name, reference) = (key.name.clone(), reference.clone());
         match what {
-            What::Blob(bytes) => {
+            EntryContent::Blob(bytes) => {
                 ends_at[place] = file.blobs.len();
                 file.blobs.push(FileBlob { name, bytes: bytes.clone(), reference });
             }
-            What::Recipe(call) => {
+            EntryContent::Recipe(call) => {
                 ends_at[place] = file.recipes.len();
                 let input = |input: &Input| match input {
                     Input::Reference(name) => FileInput::Reference(name.clone()),
@@ -119,9 +119,11 @@ fn sorted(entries: &[Entry], places: &HashMap<String, usize>, order: Vec<usize>)
                     Input::Named(name) => {
                         let (read, path) = place_of(name, places).expect("all names were looked up");
                         match (&entries[read].what, path) {
-                            (What::Blob(_), Some(path)) => FileInput::Inside(ends_at[read], path.to_owned()),
-                            (What::Blob(_), None) => FileInput::Blob(ends_at[read]),
-                            (What::Recipe(_), _) => FileInput::Recipe(ends_at[read]),
+                            (EntryContent::Blob(_), Some(path)) => {
+                                FileInput::Inside(ends_at[read], path.to_owned())
+                            }
+                            (EntryContent::Blob(_), None) => FileInput::Blob(ends_at[read]),
+                            (EntryContent::Recipe(_), _) => FileInput::Recipe(ends_at[read]),
                         }
                     }
                 };

@@ -14,11 +14,11 @@ use crate::recipe::FunctionId;
 /// A blob or a recipe, as declared.
 pub(super) struct Entry {
     pub key: Key,
-    pub what: What,
+    pub what: EntryContent,
     pub reference: Option<String>,
 }
 
-pub(super) enum What {
+pub(super) enum EntryContent {
     Blob(FileBytes),
     Recipe(Call),
 }
@@ -131,7 +131,12 @@ fn check_name(key: &Key, notes: &mut Notes<'_>) {
     }
 }
 
-fn blob(key: &Key, fields: Table, folder: &Folder<'_>, notes: &mut Notes<'_>) -> (What, Option<String>) {
+fn blob(
+    key: &Key,
+    fields: Table,
+    folder: &Folder<'_>,
+    notes: &mut Notes<'_>,
+) -> (EntryContent, Option<String>) {
     const ONE_OF: &str = "`text`, `file`, `folder`, `base64` or `hex`";
     let (mut found, mut count, mut reference) = (None, 0, None);
     for (field, node) in fields {
@@ -155,7 +160,7 @@ fn blob(key: &Key, fields: Table, folder: &Folder<'_>, notes: &mut Notes<'_>) ->
     if count == 0 {
         notes.note(&key.at, format!("blob `{}` has no bytes", key.name), format!("give one of {ONE_OF}"));
     }
-    (What::Blob(found.unwrap_or(FileBytes::Here(Bytes::new()))), reference)
+    (EntryContent::Blob(found.unwrap_or(FileBytes::Here(Bytes::new()))), reference)
 }
 
 fn bytes(how: &str, text: &str, at: &Span, folder: &Folder<'_>, notes: &mut Notes<'_>) -> Option<FileBytes> {
@@ -182,7 +187,7 @@ fn decoded(how: &str, text: &str, at: &Span, notes: &mut Notes<'_>) -> Option<By
     bytes_from_text(how, text).map_err(|problem| notes.hint(at, problem, None)).ok()
 }
 
-fn recipe(key: &Key, fields: Table, notes: &mut Notes<'_>) -> (What, Option<String>) {
+fn recipe(key: &Key, fields: Table, notes: &mut Notes<'_>) -> (EntryContent, Option<String>) {
     let mut call =
         Call { function: None, at: key.at.clone(), inputs: Vec::new(), params: Vec::new(), whole: true };
     let (mut reference, mut has_function) = (None, false);
@@ -208,7 +213,7 @@ fn recipe(key: &Key, fields: Table, notes: &mut Notes<'_>) -> (What, Option<Stri
         let help = "write `function = \"name/version\"`; `anabranch recipe functions` lists them";
         notes.note(&key.at, format!("recipe `{}` has no function", key.name), help);
     }
-    (What::Recipe(call), reference)
+    (EntryContent::Recipe(call), reference)
 }
 
 fn as_function(text: &str, at: Span, notes: &mut Notes<'_>) -> Option<(Span, FunctionId)> {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::arguments::Arguments;
 use crate::budget::CallBudget;
-use crate::function::{Fault, Kernel, Open, Out};
+use crate::function::{Fault, Kernel, OpenInputs, Out};
 use crate::param::ParamKind;
 use crate::signature::Signature;
 
@@ -35,8 +35,8 @@ impl Arguments<'_> {
     }
 
     /// The parameter `max_bytes` of a function that holds its output in memory.
-    pub(super) fn max_bytes_held(&self) -> Result<Most, Fault> {
-        self.max_bytes().map(Most)
+    pub(super) fn max_bytes_held(&self) -> Result<OutputLimit, Fault> {
+        self.max_bytes().map(OutputLimit)
     }
 }
 
@@ -68,7 +68,7 @@ impl CappedKernel {
 }
 
 impl Kernel for CappedKernel {
-    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+    fn wants(&self, open: &OpenInputs<'_>) -> Option<usize> {
         self.kernel.wants(open)
     }
 
@@ -91,11 +91,11 @@ impl Kernel for CappedKernel {
 
 /// The maximum size of an output held in memory, in bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Most(pub(super) u64);
+pub(super) struct OutputLimit(pub(super) u64);
 
-impl Most {
+impl OutputLimit {
     /// No bound except the memory of the call.
-    pub(super) const ANY: Most = Most(u64::MAX);
+    pub(super) const ANY: OutputLimit = OutputLimit(u64::MAX);
 
     /// Fails if an output of `len` bytes would be too large.
     pub(super) fn allows(self, len: usize) -> Result<(), Fault> {
@@ -109,7 +109,7 @@ impl Most {
 /// A bounded output held in memory. Its memory is claimed as it grows.
 pub(super) struct Output {
     bytes: Vec<u8>,
-    most: Most,
+    most: OutputLimit,
     budget: Arc<CallBudget>,
     /// The fault of a failed write by a serializer.
     fault: Option<Fault>,
@@ -121,7 +121,7 @@ impl Output {
     /// Bytes written between two checks of the budget.
     const BETWEEN_CHECKS: usize = 64 << 10;
 
-    pub(super) fn new(most: Most, budget: &Arc<CallBudget>) -> Output {
+    pub(super) fn new(most: OutputLimit, budget: &Arc<CallBudget>) -> Output {
         Output { bytes: Vec::new(), most, budget: Arc::clone(budget), fault: None, unchecked: 0 }
     }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anabranch_content::{Collect, Config, DryRun, Store};
 use anabranch_engine::Engine;
 use anabranch_recipe::{
-    Address, Arity, Call, Error, Executor, Fault, Function, FunctionId, Functions, Get, Kernel, Open, Out,
-    Recipe, Signature, Source, UnknownFunction,
+    Address, Arity, Call, Error, Executor, Fault, Function, FunctionId, Functions, Get, Kernel, OpenInputs,
+    Out, Recipe, Signature, Source, UnknownFunction,
 };
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -379,7 +379,7 @@ impl Function for Greedy {
 }
 
 impl Kernel for GreedyKernel {
-    fn wants(&self, _: &Open<'_>) -> Option<usize> {
+    fn wants(&self, _: &OpenInputs<'_>) -> Option<usize> {
         Some(0)
     }
 

@@ -6,7 +6,7 @@ use anabranch_content::Store;
 use anabranch_engine::Engine;
 use anabranch_recipe::{
     Address, BeginCost, Call, Config, Executor, Fault, Function, FunctionId, Functions, Get, Invalidate,
-    Kernel, Open, Out, Reach, Recipe, Signature, Source, UnknownFunction,
+    Kernel, OpenInputs, Out, Reach, Recipe, Signature, Source, UnknownFunction,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -193,7 +193,7 @@ impl Function for GatedStream {
 struct Through;
 
 impl Kernel for Through {
-    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+    fn wants(&self, open: &OpenInputs<'_>) -> Option<usize> {
         open.first()
     }
 

@@ -206,7 +206,11 @@ mod tests {
             code
         };
         for status in [502, 503, 504] {
-            assert_eq!(code(status, "<html>Bad Gateway</html>").await, Code::Unavailable, "{status}");
+            assert_eq!(
+                code(status, "<html>MalformedMessage Gateway</html>").await,
+                Code::Unavailable,
+                "{status}"
+            );
         }
         // This is the word of our own server: a plan's source has failed.
         let own = r#"{"error": {"code": "internal", "message": "502"}}"#;

@@ -9,7 +9,7 @@ use futures_util::Stream;
 
 use super::{Client, Error, streams};
 use crate::proto::recipes as proto;
-use crate::wire::{self, Bad};
+use crate::wire::{self, MalformedMessage};
 
 impl Client {
     /// Adds the content of an archive. The server checks Deriva's addresses, so `alias_of` of the terms is not used.
@@ -94,7 +94,7 @@ impl Client {
         kind: proto::ListKind,
         after: Option<Address>,
         most: u32,
-        listed: fn(&proto::Listed) -> Result<T, Bad>,
+        listed: fn(&proto::Listed) -> Result<T, MalformedMessage>,
     ) -> Result<Vec<T>, Error> {
         let after = after.as_ref().map(wire::from_address);
         let request = proto::ListRequest { kind: kind.into(), after, most };

@@ -23,11 +23,11 @@ use connect::Bearer;
 pub use connect::ServerAddress;
 pub use http::{ApiRequest, ServerEvent, ServerEvents};
 use socket::SocketConnector;
-pub use streams::{Many, NoticeStream, Piece, ReceivedArchive, ReceivedValue};
+pub use streams::{NoticeStream, ReceivedArchive, ReceivedValue, ReceivedValues, ValuePiece};
 
 use crate::proto::recipes as proto;
 use crate::proto::recipes::recipes_client::RecipesClient;
-use crate::wire::{self, Bad, ResolvedTarget, Target};
+use crate::wire::{self, MalformedMessage, ResolvedTarget, Target};
 
 /// Errors of calls to a server.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -112,13 +112,13 @@ fn first_cause(status: &tonic::Status) -> Option<String> {
 }
 
 /// A malformed reply of the server. Malformed requests of this client become errors in `unwritable`.
-impl From<Bad> for Error {
-    fn from(bad: Bad) -> Error {
+impl From<MalformedMessage> for Error {
+    fn from(bad: MalformedMessage) -> Error {
         Error::Answer(bad.0)
     }
 }
 
-fn unwritable(bad: Bad) -> Error {
+fn unwritable(bad: MalformedMessage) -> Error {
     Error::Request(bad.0)
 }
 
@@ -211,10 +211,10 @@ impl Client {
     }
 
     /// Several values, in the requested order.
-    pub async fn get_many(&self, targets: impl IntoIterator<Item = Target>) -> Result<Many, Error> {
+    pub async fn get_many(&self, targets: impl IntoIterator<Item = Target>) -> Result<ReceivedValues, Error> {
         let targets = targets.into_iter().map(wire::from_target).collect();
         let stream = self.recipes.clone().get_many(proto::GetManyRequest { targets }).await?;
-        Ok(Many { stream: stream.into_inner() })
+        Ok(ReceivedValues { stream: stream.into_inner() })
     }
 
     /// The address of a target, which is a name, an address or the beginning of an address.
@@ -333,7 +333,7 @@ impl Client {
         let request = proto::RefsRequest { after: after.to_owned(), most };
         let proto::RefsReply { refs, next } = self.recipes.clone().refs(request).await?.into_inner();
         let named = |named: proto::Ref| Ok((named.name, wire::address("address", &named.address)?));
-        let refs = refs.into_iter().map(named).collect::<Result<_, Bad>>()?;
+        let refs = refs.into_iter().map(named).collect::<Result<_, MalformedMessage>>()?;
         Ok((refs, Some(next).filter(|next| !next.is_empty())))
     }
 

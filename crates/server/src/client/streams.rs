@@ -64,13 +64,13 @@ impl ReceivedValue {
 
 /// Several values that are being received.
 #[derive(Debug)]
-pub struct Many {
+pub struct ReceivedValues {
     pub(super) stream: Streaming<proto::GetManyReply>,
 }
 
 /// A piece of one of several values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum ValuePiece {
     /// A value begins.
     Header {
         /// The address of the value's bytes.
@@ -91,19 +91,19 @@ pub enum Piece {
     },
 }
 
-impl Many {
+impl ReceivedValues {
     /// The next piece, with the index of its value in the list; `None` at the end.
-    pub async fn next(&mut self) -> Option<Result<(usize, Piece), Error>> {
+    pub async fn next(&mut self) -> Option<Result<(usize, ValuePiece), Error>> {
         use proto::get_many_reply::Part as ReplyPart;
         let piece = |reply: proto::GetManyReply| {
             let piece = match wire::set("part", reply.part)? {
                 ReplyPart::Header(header) => {
                     let Part { output, size, source, .. } = wire::header(&header)?;
-                    Piece::Header { output, size, source }
+                    ValuePiece::Header { output, size, source }
                 }
-                ReplyPart::Chunk(bytes) => Piece::Bytes(bytes),
+                ReplyPart::Chunk(bytes) => ValuePiece::Bytes(bytes),
                 ReplyPart::Failure(failure) => {
-                    Piece::Failed { code: Code::from_i32(failure.code), message: failure.message }
+                    ValuePiece::Failed { code: Code::from_i32(failure.code), message: failure.message }
                 }
             };
             Ok((reply.index as usize, piece))

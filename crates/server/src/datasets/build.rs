@@ -24,7 +24,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 const CHANGES_MOST: usize = 2_000;
 
 /// The end of a build.
-enum Ending {
+enum BuildEnd {
     Job(JobEnd),
     /// The server shuts down. It continues the build at the next start.
     Paused,
@@ -37,17 +37,17 @@ pub(super) async fn run(datasets: Datasets, job: Arc<Job>, place: BuildPlace) {
     let run = job.state().run;
     let ending = match build(&datasets, &job).await {
         Ok(ending) => ending,
-        Err(_) if *datasets.shared.stopping.borrow() => Ending::Paused,
-        Err(message) => Ending::Job(JobEnd::failed(run, message)),
+        Err(_) if *datasets.shared.stopping.borrow() => BuildEnd::Paused,
+        Err(message) => BuildEnd::Job(JobEnd::failed(run, message)),
     };
     match ending {
-        Ending::Job(end) => {
+        BuildEnd::Job(end) => {
             let (own, ended, noted) = (datasets.clone(), Arc::clone(&job), end.clone());
             if datasets.off_workers(move || own.end(&ended, noted)).await.is_err() {
                 job.finish(end);
             }
         }
-        Ending::Paused => job.pause(),
+        BuildEnd::Paused => job.pause(),
     }
     drop(guard);
     drop(place);
@@ -62,10 +62,10 @@ impl Drop for BuildingGuard {
     }
 }
 
-async fn build(datasets: &Datasets, job: &Arc<Job>) -> Result<Ending, String> {
+async fn build(datasets: &Datasets, job: &Arc<Job>) -> Result<BuildEnd, String> {
     let run = job.state().run;
     if job.is_cancelled() {
-        return Ok(Ending::Job(JobEnd::stopped(run, "it was cancelled before it began")));
+        return Ok(BuildEnd::Job(JobEnd::stopped(run, "it was cancelled before it began")));
     }
     let (loaded, dataset) = open(datasets, job).await?;
     let options = BuildOptions {
@@ -91,7 +91,7 @@ async fn build(datasets: &Datasets, job: &Arc<Job>) -> Result<Ending, String> {
     let report = report.map_err(|error| told(&error, job))?;
     let (state, error) = match &report.stopped {
         None => ("complete", None),
-        Some(StopReason::Asked) if !job.is_cancelled() => return Ok(Ending::Paused),
+        Some(StopReason::Asked) if !job.is_cancelled() => return Ok(BuildEnd::Paused),
         Some(reason) => ("stopped", Some(reason.to_string())),
     };
     if report.error_count > 0 {
@@ -99,7 +99,7 @@ async fn build(datasets: &Datasets, job: &Arc<Job>) -> Result<Ending, String> {
     }
     job.event("built", &end_event(state, &report, live.build.was_complete(), elapsed));
     let BuildReport { rows, error_count, .. } = report;
-    Ok(Ending::Job(JobEnd { state: state.to_owned(), error, run, rows, failed_cells: error_count }))
+    Ok(BuildEnd::Job(JobEnd { state: state.to_owned(), error, run, rows, failed_cells: error_count }))
 }
 
 /// Stores the part of the build that the dataset's page shows from now on.

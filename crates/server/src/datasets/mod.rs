@@ -208,8 +208,8 @@ impl Datasets {
             return Err(Failure::new(Code::Unavailable, "the server shuts down"));
         }
         let reserved = match self.reserve(&submission)? {
-            Reserved::Job(job) => return Ok(SubmittedJob { id: job.spec.id, run: job.state().run }),
-            Reserved::Place(reserved) => reserved,
+            Reservation::Job(job) => return Ok(SubmittedJob { id: job.spec.id, run: job.state().run }),
+            Reservation::Place(reserved) => reserved,
         };
         let handle = tokio::runtime::Handle::current();
         self.off_workers(move || {
@@ -227,7 +227,7 @@ impl Datasets {
     }
 
     /// The job of an earlier request with the same key. Otherwise a place for a new job, and its key.
-    fn reserve(&self, submission: &Submission) -> Result<Reserved, Failure> {
+    fn reserve(&self, submission: &Submission) -> Result<Reservation, Failure> {
         let settings = &self.shared.settings;
         let key = submission.idempotency_key.clone();
         let mut jobs = self.shared.lock();
@@ -240,7 +240,7 @@ impl Datasets {
             Some(KeyState::Job(id)) => {
                 let job = jobs.by_id.get(&id).cloned();
                 let same = job.filter(|job| job.spec.digest == submission.digest);
-                return same.map(Reserved::Job).ok_or_else(|| {
+                return same.map(Reservation::Job).ok_or_else(|| {
                     let message = "this `Idempotency-Key` was used for another dataset; use a new key";
                     Failure::new(Code::FailedPrecondition, message)
                 });
@@ -250,7 +250,7 @@ impl Datasets {
         key.iter().for_each(|key| _ = jobs.by_key.insert(key.clone(), KeyState::Pending));
         let client = submission.client.clone();
         jobs.accepting.push(client.clone());
-        Ok(Reserved::Place(ReservedPlace { datasets: self.ownerless(), client, key }))
+        Ok(Reservation::Place(ReservedPlace { datasets: self.ownerless(), client, key }))
     }
 
     /// A handle that does not keep the builds running.
@@ -393,7 +393,7 @@ impl Drop for BuildPlace {
 }
 
 /// The result of a reservation.
-enum Reserved {
+enum Reservation {
     Job(Arc<Job>),
     Place(ReservedPlace),
 }

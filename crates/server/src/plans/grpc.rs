@@ -26,10 +26,10 @@ use crate::proto::plans::plans_server::Plans;
 use crate::service::Shared;
 
 /// The service of plans.
-pub(crate) struct OfPlans(pub(crate) Arc<Shared>);
+pub(crate) struct PlansService(pub(crate) Arc<Shared>);
 
 #[tonic::async_trait]
-impl Plans for OfPlans {
+impl Plans for PlansService {
     async fn run(&self, request: Request<proto::RunRequest>) -> Answer<proto::RunResponse> {
         let within = deadline::of_headers(request.metadata().as_ref())?;
         let origin = Origin::of(&request);

@@ -31,20 +31,20 @@ pub(super) struct LateRequests {
 /// A table of waiting requests. Its places are used again, so that a request allocates nothing.
 #[derive(Default)]
 struct Shard {
-    places: Vec<Option<Waiting>>,
+    places: Vec<Option<WaitingRequest>>,
     free: Vec<usize>,
 }
 
-struct Waiting {
+struct WaitingRequest {
     since: Instant,
     waker: Waker,
 }
 
 /// A place among the requests that are listed.
-pub(super) struct Listed<'a>(&'a LateRequests);
+pub(super) struct ListedPlace<'a>(&'a LateRequests);
 
 /// One request, until it ends or has waited long.
-pub(super) struct Watch<'a> {
+pub(super) struct RequestWatch<'a> {
     all: &'a LateRequests,
     began: Instant,
     place: Option<(usize, usize)>,
@@ -71,7 +71,7 @@ impl LateRequests {
     fn wake_late(&self, now: Instant) {
         for shard in &self.shards {
             let mut shard = lock(shard);
-            let late = |waiting: &&mut Waiting| now.saturating_duration_since(waiting.since) >= LONG;
+            let late = |waiting: &&mut WaitingRequest| now.saturating_duration_since(waiting.since) >= LONG;
             for waiting in shard.places.iter_mut().flatten().filter(late) {
                 waiting.waker.wake_by_ref();
             }
@@ -79,11 +79,11 @@ impl LateRequests {
     }
 
     /// A place in the list, if there is one.
-    pub(super) fn list(&self) -> Option<Listed<'_>> {
+    pub(super) fn list(&self) -> Option<ListedPlace<'_>> {
         let listed = self.listed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |listed| {
             (listed < LISTED_MOST).then_some(listed + 1)
         });
-        listed.is_ok().then(|| Listed(self))
+        listed.is_ok().then(|| ListedPlace(self))
     }
 
     /// Waits for a request that began at `began`; `None` if it takes long.
@@ -93,7 +93,7 @@ impl LateRequests {
         began: Instant,
         mut request: Pin<&mut impl Future<Output = T>>,
     ) -> Option<T> {
-        let mut watch = Watch { all: self, began, place: None };
+        let mut watch = RequestWatch { all: self, began, place: None };
         std::future::poll_fn(move |cx| match request.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
             Poll::Pending => watch.poll_late(cx, clock).map(|()| None),
@@ -102,13 +102,13 @@ impl LateRequests {
     }
 }
 
-impl Watch<'_> {
+impl RequestWatch<'_> {
     /// Ready when the request has waited long.
     fn poll_late(&mut self, cx: &mut Context<'_>, clock: &dyn Clock) -> Poll<()> {
         let Some((shard, place)) = self.place else {
             let number = self.all.next_shard.fetch_add(1, Ordering::Relaxed) % SHARDS;
             let mut shard = lock(&self.all.shards[number]);
-            let waiting = Some(Waiting { since: self.began, waker: cx.waker().clone() });
+            let waiting = Some(WaitingRequest { since: self.began, waker: cx.waker().clone() });
             let place = match shard.free.pop() {
                 Some(place) => {
                     shard.places[place] = waiting;
@@ -132,7 +132,7 @@ impl Watch<'_> {
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for RequestWatch<'_> {
     fn drop(&mut self) {
         if let Some((shard, place)) = self.place {
             let mut shard = lock(&self.all.shards[shard]);
@@ -144,7 +144,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-impl Drop for Listed<'_> {
+impl Drop for ListedPlace<'_> {
     fn drop(&mut self) {
         self.0.listed.fetch_sub(1, Ordering::Relaxed);
     }
@@ -194,7 +194,7 @@ mod tests {
         let all = LateRequests::new();
         let began = SystemClock.now();
         for _ in 0..10 * SHARDS {
-            let mut watch = Watch { all: &all, began, place: None };
+            let mut watch = RequestWatch { all: &all, began, place: None };
             let mut cx = Context::from_waker(Waker::noop());
             assert!(watch.poll_late(&mut cx, &SystemClock).is_pending());
             assert_eq!(waiting(&all), 1);

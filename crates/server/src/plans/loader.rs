@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::canary::{self, Verdict};
 use super::settings::PlanSettings;
-use super::table::{Canary, Entry, RolledBack, Table};
+use super::table::{Canary, Entry, RolledBackVersion, Table};
 use super::version::Version;
 
 /// A requested change, and the channel for its result.
@@ -340,7 +340,7 @@ impl Loader {
                      POST /v1/plans/{name}/reload tries it again"
                 );
                 let source = canary.version.source.clone();
-                entry.rolled_back = Some(RolledBack { source, problem: problem.clone() });
+                entry.rolled_back = Some(RolledBackVersion { source, problem: problem.clone() });
                 entry.problem = Some(problem);
             }
         }

@@ -29,7 +29,7 @@ use tonic::Code;
 
 pub(crate) use failure::PlanFailure;
 pub(crate) use forms::Form;
-pub(crate) use grpc::OfPlans;
+pub(crate) use grpc::PlansService;
 pub(crate) use loader::{Change, ChangeError, ChangeKind, ChangedPlans};
 pub(crate) use run::PlanCall;
 pub use settings::{CanarySettings, PlanSettings};

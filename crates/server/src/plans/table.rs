@@ -32,7 +32,7 @@ pub(crate) struct Entry {
     /// The reason why the latest version of its file is not served.
     pub(crate) problem: Option<String>,
     /// The version that was rolled back. While its file has it, it is not tried again.
-    pub(crate) rolled_back: Option<RolledBack>,
+    pub(crate) rolled_back: Option<RolledBackVersion>,
     /// The files of the latest attempt to load it.
     pub(crate) files: Vec<SourceFile>,
     pub(crate) counts: Arc<Counts>,
@@ -40,7 +40,7 @@ pub(crate) struct Entry {
 
 /// A version that was rolled back.
 #[derive(Clone)]
-pub(crate) struct RolledBack {
+pub(crate) struct RolledBackVersion {
     /// The digest of its files.
     pub(crate) source: String,
     /// The problem of its plan.

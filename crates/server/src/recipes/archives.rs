@@ -220,9 +220,9 @@ mod tests {
     use crate::{Service, Settings};
 
     /// A clock that stands still until the test moves it.
-    struct Hands(watch::Sender<Instant>);
+    struct StandingClock(watch::Sender<Instant>);
 
-    impl Clock for Hands {
+    impl Clock for StandingClock {
         fn now(&self) -> Instant {
             *self.0.borrow()
         }
@@ -236,10 +236,10 @@ mod tests {
     /// It is never too slow for long, but would keep others from archives for days.
     #[tokio::test]
     async fn an_archive_that_is_read_in_driblets_is_given_up() {
-        let hands = Arc::new(Hands(watch::Sender::new(SystemClock.now())));
+        let clock = Arc::new(StandingClock(watch::Sender::new(SystemClock.now())));
         let executor = Executor::in_memory(Functions::builtin()).unwrap();
-        let clock = Arc::clone(&hands) as Arc<dyn Clock>;
-        let shared = Service::with_clock(executor, Settings::default(), clock).shared;
+        let shared =
+            Service::with_clock(executor, Settings::default(), Arc::clone(&clock) as Arc<dyn Clock>).shared;
         let (sender, chunks) = mpsc::channel(1000);
         for _ in 0..1000 {
             sender.try_send(Bytes::from_static(&[7; 1024])).unwrap();
@@ -249,7 +249,7 @@ mod tests {
         let mut sending = pin!(exporting.send_to(replies, Arc::clone(&shared)));
         let mut read = 0;
         while (&mut sending).now_or_never().is_none() && shared.archives.available_permits() == 0 {
-            hands.0.send_modify(|now| *now += Duration::from_secs(19));
+            clock.0.send_modify(|now| *now += Duration::from_secs(19));
             assert!(sent.recv().await.unwrap().is_ok());
             read += 1;
             assert!(read < 20, "six minutes are enough");

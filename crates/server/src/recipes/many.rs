@@ -10,7 +10,7 @@ use tonic::{Code, Status};
 
 use crate::failure::Failure;
 use crate::load::Work;
-use crate::pieces::Pieces;
+use crate::pieces::ValuePieces;
 use crate::proto::recipes as proto;
 use crate::proto::recipes::get_many_reply::Part as ReplyPart;
 use crate::service::Shared;
@@ -60,7 +60,7 @@ fn parts(
         Err(failure) => stream::iter([reply(ReplyPart::Failure(from_failure(failure)))]).boxed(),
         Ok(got) => {
             let header = reply(ReplyPart::Header(wire::from_header(&Part::of(&got))));
-            let pieces = Pieces::new(
+            let pieces = ValuePieces::new(
                 got,
                 |_, whole| whole.filter(|whole| !whole.is_empty()).map(ReplyPart::Chunk),
                 ReplyPart::Chunk,

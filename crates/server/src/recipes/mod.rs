@@ -16,17 +16,17 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use crate::deadline;
 use crate::failure::{Answer, Failure, answer};
 use crate::observe::CallInfo;
-use crate::pieces::{Pieces, upload};
+use crate::pieces::{ValuePieces, upload};
 use crate::proto::recipes as proto;
 use crate::proto::recipes::recipes_server::Recipes;
 use crate::service::Shared;
 use crate::wire::{self, Part, ResolvedTarget};
 
 /// Our own gRPC service, on an executor.
-pub(crate) struct OfRecipes(pub(crate) Arc<Shared>);
+pub(crate) struct RecipesService(pub(crate) Arc<Shared>);
 
 #[tonic::async_trait]
-impl Recipes for OfRecipes {
+impl Recipes for RecipesService {
     async fn put(&self, request: Request<Streaming<proto::PutRequest>>) -> Answer<proto::PutReply> {
         answer(async {
             let caller =
@@ -55,7 +55,7 @@ impl Recipes for OfRecipes {
         .await
     }
 
-    type GetStream = Pieces<proto::GetReply>;
+    type GetStream = ValuePieces<proto::GetReply>;
 
     async fn get(&self, request: Request<proto::GetRequest>) -> Answer<Self::GetStream> {
         answer(async {
@@ -72,7 +72,7 @@ impl Recipes for OfRecipes {
                 let header = wire::from_header(&Part::of(got));
                 Some(proto::GetReply { header: Some(header), chunk: whole.unwrap_or_default() })
             };
-            Ok(Pieces::new(got, begin, |chunk| proto::GetReply { header: None, chunk }))
+            Ok(ValuePieces::new(got, begin, |chunk| proto::GetReply { header: None, chunk }))
         })
         .await
     }

@@ -20,16 +20,16 @@ pub(crate) struct RunEvent {
 }
 
 /// A run in progress, shared with readers.
-pub(super) struct Live {
+pub(super) struct LiveRunShared {
     id: RunId,
     summary: Mutex<RunSummary>,
     events: Log<RunEvent>,
     cancelled: watch::Sender<bool>,
 }
 
-impl Live {
-    pub(super) fn new(summary: RunSummary) -> Live {
-        Live {
+impl LiveRunShared {
+    pub(super) fn new(summary: RunSummary) -> LiveRunShared {
+        LiveRunShared {
             id: summary.id,
             summary: Mutex::new(summary),
             events: Log::new(EVENTS_MOST, EVENT_BYTES_MOST),
@@ -72,7 +72,7 @@ impl Live {
 /// A run in progress. A run that is dropped before its end counts as stopped.
 pub struct LiveRun {
     runs: Runs,
-    live: Arc<Live>,
+    live: Arc<LiveRunShared>,
     end: Option<RunEnd>,
     detail: Option<RunDetail>,
 }
@@ -91,7 +91,7 @@ pub struct RunEnd {
 }
 
 impl LiveRun {
-    pub(super) fn new(runs: Runs, live: Arc<Live>) -> LiveRun {
+    pub(super) fn new(runs: Runs, live: Arc<LiveRunShared>) -> LiveRun {
         LiveRun { runs, live, end: None, detail: None }
     }
 

@@ -16,11 +16,11 @@ struct LogShared<T> {
     bytes_most: usize,
     entries: Mutex<Entries<T>>,
     /// The number of the last event, and whether the log is closed.
-    last: watch::Sender<Last>,
+    last: watch::Sender<LastEvent>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Last {
+struct LastEvent {
     number: u64,
     is_closed: bool,
 }
@@ -95,7 +95,7 @@ impl<T: Clone> Log<T> {
 /// Reads a log from a given event on. It holds no event, so an idle reader costs little.
 pub(crate) struct Reader<T> {
     log: Log<T>,
-    last: watch::Receiver<Last>,
+    last: watch::Receiver<LastEvent>,
     after: u64,
     /// Whether it lost events that this log never had.
     has_gap: bool,

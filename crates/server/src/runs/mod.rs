@@ -26,7 +26,7 @@ use disk::Disk;
 pub use disk::{RunsFolder, StoredRun};
 pub(crate) use feed::FeedId;
 pub use id::{NotARunId, RunId};
-use live::Live;
+use live::LiveRunShared;
 pub(crate) use live::RunEvent;
 pub use live::{LiveRun, RunEnd};
 pub(crate) use log::{Item, Log, Reader};
@@ -87,9 +87,9 @@ struct State {
     last: RunId,
     /// Finished runs, by id.
     ended: VecDeque<RunSummary>,
-    live: BTreeMap<RunId, Arc<Live>>,
+    live: BTreeMap<RunId, Arc<LiveRunShared>>,
     /// The events of dataset jobs that ended recently.
-    replays: VecDeque<Arc<Live>>,
+    replays: VecDeque<Arc<LiveRunShared>>,
     details: BTreeMap<RunId, (usize, Arc<RunDetail>)>,
     detail_bytes: usize,
 }
@@ -192,7 +192,7 @@ impl Runs {
 
     fn insert(&self, summary: RunSummary) -> LiveRun {
         let mut state = self.shared.lock();
-        let live = Arc::new(Live::new(summary.clone()));
+        let live = Arc::new(LiveRunShared::new(summary.clone()));
         state.live.insert(summary.id, Arc::clone(&live));
         drop(state);
         self.shared.feed.push(summary, 0);
@@ -200,7 +200,7 @@ impl Runs {
     }
 
     /// Called by [`LiveRun`] at the end of its run.
-    fn ended(&self, live: &Arc<Live>, summary: RunSummary, detail: Option<RunDetail>) {
+    fn ended(&self, live: &Arc<LiveRunShared>, summary: RunSummary, detail: Option<RunDetail>) {
         let sized = detail.map(size::sized);
         let summary = RunSummary { has_detail: sized.is_some(), ..summary };
         // Requests are many. If they were all kept, they would displace the runs of datasets.

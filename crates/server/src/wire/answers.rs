@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use anabranch_content::{
     CacheStats, Collect, CollectReport, DryRun, ExportReport, Health, Put, Scope, ScrubReport, Stats,
-    Unreadable,
+    UnreadableStretch,
 };
 use anabranch_recipe::{Invalidate, InvalidationReport, Reach, Status};
 
-use super::{Bad, address, addresses, from_address, from_addresses, known, set, size};
+use super::{MalformedMessage, address, addresses, from_address, from_addresses, known, set, size};
 use crate::proto::recipes as proto;
 
 fn dry_run(yes: bool) -> DryRun {
     if yes { DryRun::Yes } else { DryRun::No }
 }
 
-pub(crate) fn put(reply: &proto::PutReply) -> Result<Put, Bad> {
+pub(crate) fn put(reply: &proto::PutReply) -> Result<Put, MalformedMessage> {
     Ok(Put { address: address("address", &reply.address)?, len: reply.size, new: reply.new })
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn from_put(put: &Put) -> proto::PutReply {
 }
 
 /// The terms of an invalidation. Its target is parsed separately.
-pub(crate) fn invalidate(request: &proto::InvalidateRequest) -> Result<Invalidate, Bad> {
+pub(crate) fn invalidate(request: &proto::InvalidateRequest) -> Result<Invalidate, MalformedMessage> {
     let reach = match known("reach", request.reach)? {
         proto::Reach::Alone => Reach::Alone,
         proto::Reach::Dependents => Reach::Dependents,
@@ -52,7 +52,7 @@ fn detail(most: usize) -> u32 {
     u32::try_from(most).unwrap_or(u32::MAX)
 }
 
-pub(crate) fn invalidated(reply: &proto::InvalidateReply) -> Result<InvalidationReport, Bad> {
+pub(crate) fn invalidated(reply: &proto::InvalidateReply) -> Result<InvalidationReport, MalformedMessage> {
     let mut result = InvalidationReport::default();
     result.was_remembered = reply.was_remembered;
     result.forgotten = reply.forgotten;
@@ -74,7 +74,7 @@ pub(crate) fn from_invalidated(result: &InvalidationReport) -> proto::Invalidate
     }
 }
 
-pub(crate) fn collect(request: &proto::CollectRequest) -> Result<Collect, Bad> {
+pub(crate) fn collect(request: &proto::CollectRequest) -> Result<Collect, MalformedMessage> {
     let scope = match known("scope", request.scope)? {
         proto::Scope::All => Scope::All,
         proto::Scope::Derivable => Scope::Derivable,
@@ -106,7 +106,7 @@ pub(crate) fn from_collect(terms: &Collect) -> proto::CollectRequest {
     }
 }
 
-pub(crate) fn collected(reply: &proto::CollectReply) -> Result<CollectReport, Bad> {
+pub(crate) fn collected(reply: &proto::CollectReply) -> Result<CollectReport, MalformedMessage> {
     let mut result = CollectReport::default();
     result.blobs = reply.blobs;
     result.bytes = reply.bytes;
@@ -132,8 +132,8 @@ pub(crate) fn from_collected(result: &CollectReport) -> proto::CollectReply {
     }
 }
 
-pub(crate) fn scrubbed(reply: proto::ScrubReply) -> Result<ScrubReport, Bad> {
-    let unreadable = |part: proto::Unreadable| Unreadable {
+pub(crate) fn scrubbed(reply: proto::ScrubReply) -> Result<ScrubReport, MalformedMessage> {
+    let unreadable = |part: proto::Unreadable| UnreadableStretch {
         file: part.file,
         from: part.from,
         bytes: part.bytes,
@@ -151,7 +151,7 @@ pub(crate) fn scrubbed(reply: proto::ScrubReply) -> Result<ScrubReport, Bad> {
 }
 
 pub(crate) fn from_scrubbed(result: &ScrubReport) -> proto::ScrubReply {
-    let unreadable = |part: &Unreadable| proto::Unreadable {
+    let unreadable = |part: &UnreadableStretch| proto::Unreadable {
         file: part.file.clone(),
         from: part.from,
         bytes: part.bytes,
@@ -167,7 +167,7 @@ pub(crate) fn from_scrubbed(result: &ScrubReport) -> proto::ScrubReply {
     }
 }
 
-pub(crate) fn exported(reply: &proto::Exported) -> Result<ExportReport, Bad> {
+pub(crate) fn exported(reply: &proto::Exported) -> Result<ExportReport, MalformedMessage> {
     let mut result = ExportReport::default();
     result.blobs = reply.blobs;
     result.derivations = reply.derivations;
@@ -190,7 +190,7 @@ pub(crate) fn from_exported(result: &ExportReport) -> proto::Exported {
 }
 
 /// The status of a reply. The server does not send the counts of store operations by kind.
-pub(crate) fn status(reply: &proto::StatusReply) -> Result<Status, Bad> {
+pub(crate) fn status(reply: &proto::StatusReply) -> Result<Status, MalformedMessage> {
     let mut store = Stats::default();
     store.blobs = reply.blobs;
     store.blob_bytes = reply.blob_bytes;

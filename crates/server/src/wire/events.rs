@@ -2,12 +2,12 @@
 
 use anabranch_recipe::{Event, Notice};
 
-use super::{Bad, address, from_address, set};
+use super::{MalformedMessage, address, from_address, set};
 use crate::proto::recipes as proto;
 use crate::proto::recipes::events_reply::Heard as WireEvent;
 
 /// The event of a reply; `None` for the message that begins a stream.
-pub(crate) fn event(reply: proto::EventsReply) -> Result<Option<Notice>, Bad> {
+pub(crate) fn event(reply: proto::EventsReply) -> Result<Option<Notice>, MalformedMessage> {
     let event = match set("heard", reply.heard)? {
         WireEvent::Listening(_) => return Ok(None),
         WireEvent::Lost(count) => return Ok(Some(Notice::Lost(count))),
@@ -39,7 +39,7 @@ pub(crate) fn event(reply: proto::EventsReply) -> Result<Option<Notice>, Bad> {
     Ok(Some(Notice::Event(event)))
 }
 
-pub(crate) fn from_event(notice: Notice) -> Result<proto::EventsReply, Bad> {
+pub(crate) fn from_event(notice: Notice) -> Result<proto::EventsReply, MalformedMessage> {
     let event = match notice {
         Notice::Lost(count) => WireEvent::Lost(count),
         Notice::Event(Event::Added { address }) => {
@@ -62,7 +62,7 @@ pub(crate) fn from_event(notice: Notice) -> Result<proto::EventsReply, Bad> {
         Notice::Event(Event::Invalidated { address, count }) => {
             WireEvent::Invalidated(proto::InvalidatedEvent { address: from_address(&address), count })
         }
-        Notice::Event(other) => return Err(Bad(format!("the wire has no word for {other:?}"))),
+        Notice::Event(other) => return Err(MalformedMessage(format!("the wire has no word for {other:?}"))),
     };
     Ok(proto::EventsReply { heard: Some(event) })
 }

@@ -5,15 +5,15 @@ use std::str::FromStr;
 use anabranch_recipe::{Arity, Holds, Param, ParamKind, Signature};
 
 use super::recipes::{from_function_id, from_value, function_id, value};
-use super::{Bad, known, set, size};
+use super::{MalformedMessage, known, set, size};
 use crate::proto::recipes as proto;
 use crate::proto::recipes::param_kind::Form;
 
-pub(crate) fn function(function: proto::Function) -> Result<Signature, Bad> {
+pub(crate) fn function(function: proto::Function) -> Result<Signature, MalformedMessage> {
     let holds = match known("holds", function.holds)? {
         proto::Holds::Chunks => Holds::Chunks,
         proto::Holds::Everything => Holds::Everything,
-        proto::Holds::Unspecified => return Err(Bad("`holds` is not set".to_owned())),
+        proto::Holds::Unspecified => return Err(MalformedMessage("`holds` is not set".to_owned())),
     };
     let inputs = Arity {
         least: size("inputs_least", function.inputs_least)?,
@@ -49,7 +49,7 @@ pub(crate) fn from_function(signature: &Signature) -> proto::Function {
     }
 }
 
-fn param(param: proto::Param) -> Result<Param, Bad> {
+fn param(param: proto::Param) -> Result<Param, MalformedMessage> {
     let declared = Param::new(param.name, kind(set("kind", param.kind)?)?, param.about);
     match param.default {
         Some(default) => Ok(declared.or(value(default)?)),
@@ -68,15 +68,15 @@ fn from_param(param: &Param) -> proto::Param {
     }
 }
 
-fn kind(kind: proto::ParamKind) -> Result<ParamKind, Bad> {
-    fn bound<T: FromStr>(name: &str, digits: &str) -> Result<T, Bad> {
-        digits
-            .parse()
-            .map_err(|_| Bad(format!("`{name}` of a parameter is {digits:?}, which is not a number")))
+fn kind(kind: proto::ParamKind) -> Result<ParamKind, MalformedMessage> {
+    fn bound<T: FromStr>(name: &str, digits: &str) -> Result<T, MalformedMessage> {
+        digits.parse().map_err(|_| {
+            MalformedMessage(format!("`{name}` of a parameter is {digits:?}, which is not a number"))
+        })
     }
     let proto::ParamKind { form, least, most, texts, of } = kind;
     Ok(match known("form", form)? {
-        Form::Unspecified => return Err(Bad("`form` is not set".to_owned())),
+        Form::Unspecified => return Err(MalformedMessage("`form` is not set".to_owned())),
         Form::Text => ParamKind::Text,
         Form::OneOf => ParamKind::OneOf(texts.into_iter().map(Into::into).collect()),
         Form::TextOrBytes => ParamKind::TextOrBytes,

@@ -5,10 +5,10 @@ use anabranch_content::{
     RemovedItems, Root, RootSpace, Space, Time, Usage,
 };
 
-use super::{Bad, address, from_address, set};
+use super::{MalformedMessage, address, from_address, set};
 use crate::proto::recipes as proto;
 
-pub(crate) fn imported(reply: proto::ImportReply) -> Result<ImportReport, Bad> {
+pub(crate) fn imported(reply: proto::ImportReply) -> Result<ImportReport, MalformedMessage> {
     let name = |it: proto::ImportedName| {
         let taken_by = it.taken_by.map(|it| address("taken_by", &it)).transpose()?;
         let address = address("address", &it.address)?;
@@ -19,7 +19,7 @@ pub(crate) fn imported(reply: proto::ImportReply) -> Result<ImportReport, Bad> {
     result.new = reply.new;
     result.bytes = reply.bytes;
     result.memos_left_out = reply.memos_left_out;
-    result.names = reply.names.into_iter().map(name).collect::<Result<_, Bad>>()?;
+    result.names = reply.names.into_iter().map(name).collect::<Result<_, MalformedMessage>>()?;
     result.id = reply.id;
     Ok(result)
 }
@@ -58,7 +58,7 @@ pub(crate) fn from_import_record(it: &ImportRecord) -> proto::ImportRecord {
     }
 }
 
-pub(crate) fn listed_blob(it: &proto::Listed) -> Result<ListedBlob, Bad> {
+pub(crate) fn listed_blob(it: &proto::Listed) -> Result<ListedBlob, MalformedMessage> {
     let class = if it.acknowledged { Class::Acknowledged } else { Class::Derivable };
     Ok(ListedBlob { address: address("address", &it.address)?, size: it.size, class, at: Time(it.at) })
 }
@@ -73,7 +73,7 @@ pub(crate) fn from_listed_blob(it: &ListedBlob) -> proto::Listed {
     }
 }
 
-pub(crate) fn listed_derivation(it: &proto::Listed) -> Result<ListedDerivation, Bad> {
+pub(crate) fn listed_derivation(it: &proto::Listed) -> Result<ListedDerivation, MalformedMessage> {
     let alias = it.alias.as_ref().map(|alias| address("alias", alias)).transpose()?;
     Ok(ListedDerivation { address: address("address", &it.address)?, alias, at: Time(it.at) })
 }
@@ -87,7 +87,7 @@ pub(crate) fn from_listed_derivation(it: &ListedDerivation) -> proto::Listed {
     }
 }
 
-pub(crate) fn listed_memo(it: &proto::Listed) -> Result<Memo, Bad> {
+pub(crate) fn listed_memo(it: &proto::Listed) -> Result<Memo, MalformedMessage> {
     let output = address("output", it.output.as_deref().unwrap_or_default())?;
     let cost = Cost { cpu: std::time::Duration::from_micros(it.cpu_micros), ..Cost::default() };
     Ok(Memo { derivation: address("address", &it.address)?, output, size: it.size, cost, at: Time(it.at) })
@@ -116,7 +116,7 @@ fn from_space(it: Space) -> proto::Space {
     proto::Space { blobs: it.blobs, bytes: it.bytes, recipes: it.derivations }
 }
 
-fn root(it: proto::Root) -> Result<Root, Bad> {
+fn root(it: proto::Root) -> Result<Root, MalformedMessage> {
     use proto::root::Of;
     Ok(match set("root", it.of)? {
         Of::Name(name) => Root::Name(name),
@@ -137,7 +137,7 @@ fn from_root(it: &Root) -> proto::Root {
     proto::Root { of: Some(of) }
 }
 
-pub(crate) fn usage(reply: proto::UsageReply) -> Result<Usage, Bad> {
+pub(crate) fn usage(reply: proto::UsageReply) -> Result<Usage, MalformedMessage> {
     let of_root = |it: proto::RootSpace| {
         let alone = space(set("alone", it.alone)?);
         Ok(RootSpace { root: root(set("root", it.root)?)?, reached: it.reached.map(space), alone })
@@ -153,8 +153,8 @@ pub(crate) fn usage(reply: proto::UsageReply) -> Result<Usage, Bad> {
         memos: reply.memos,
         held: space(set("held", reply.held)?),
         roots_count: reply.roots_count,
-        roots: reply.roots.into_iter().map(of_root).collect::<Result<_, Bad>>()?,
-        holders: reply.holders.into_iter().map(holder).collect::<Result<_, Bad>>()?,
+        roots: reply.roots.into_iter().map(of_root).collect::<Result<_, MalformedMessage>>()?,
+        holders: reply.holders.into_iter().map(holder).collect::<Result<_, MalformedMessage>>()?,
     })
 }
 

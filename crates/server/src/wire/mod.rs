@@ -32,7 +32,7 @@ use crate::proto::recipes as proto;
 /// A malformed message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Bad(pub String);
+pub(crate) struct MalformedMessage(pub String);
 
 /// The target of a call: an address, or a name for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,14 +66,14 @@ impl From<&str> for Target {
 }
 
 /// The address in a field of a message.
-pub(crate) fn address(field: &'static str, bytes: &[u8]) -> Result<Address, Bad> {
+pub(crate) fn address(field: &'static str, bytes: &[u8]) -> Result<Address, MalformedMessage> {
     let bytes: [u8; 32] = bytes
         .try_into()
-        .map_err(|_| Bad(format!("`{field}` has {} bytes; an address has 32", bytes.len())))?;
+        .map_err(|_| MalformedMessage(format!("`{field}` has {} bytes; an address has 32", bytes.len())))?;
     Ok(Address::from_bytes(bytes))
 }
 
-pub(crate) fn addresses(field: &'static str, list: &[Bytes]) -> Result<Vec<Address>, Bad> {
+pub(crate) fn addresses(field: &'static str, list: &[Bytes]) -> Result<Vec<Address>, MalformedMessage> {
     list.iter().map(|bytes| address(field, bytes)).collect()
 }
 
@@ -86,21 +86,23 @@ pub(crate) fn from_addresses(list: &[Address]) -> Vec<Bytes> {
 }
 
 /// A field that must be set.
-pub(crate) fn set<T>(field: &'static str, value: Option<T>) -> Result<T, Bad> {
-    value.ok_or_else(|| Bad(format!("`{field}` is not set, or is set to something unknown here")))
+pub(crate) fn set<T>(field: &'static str, value: Option<T>) -> Result<T, MalformedMessage> {
+    value
+        .ok_or_else(|| MalformedMessage(format!("`{field}` is not set, or is set to something unknown here")))
 }
 
 /// The value of an enum field.
-pub(crate) fn known<T: TryFrom<i32>>(field: &'static str, number: i32) -> Result<T, Bad> {
-    T::try_from(number).map_err(|_| Bad(format!("`{field}` is {number}, which is unknown here")))
+pub(crate) fn known<T: TryFrom<i32>>(field: &'static str, number: i32) -> Result<T, MalformedMessage> {
+    T::try_from(number).map_err(|_| MalformedMessage(format!("`{field}` is {number}, which is unknown here")))
 }
 
 /// A number that must fit into `usize`.
-pub(crate) fn size(field: &'static str, number: u64) -> Result<usize, Bad> {
-    usize::try_from(number).map_err(|_| Bad(format!("`{field}` is {number}, which is too large")))
+pub(crate) fn size(field: &'static str, number: u64) -> Result<usize, MalformedMessage> {
+    usize::try_from(number)
+        .map_err(|_| MalformedMessage(format!("`{field}` is {number}, which is too large")))
 }
 
-pub(crate) fn target(target: Option<proto::Target>) -> Result<Target, Bad> {
+pub(crate) fn target(target: Option<proto::Target>) -> Result<Target, MalformedMessage> {
     match set("target", target.and_then(|target| target.of))? {
         proto::target::Of::Address(bytes) => Ok(Target::Address(address("target", &bytes)?)),
         proto::target::Of::Name(name) => Ok(Target::from(&*name)),
@@ -115,7 +117,7 @@ pub(crate) fn from_target(target: Target) -> proto::Target {
     proto::Target { of: Some(of) }
 }
 
-pub(crate) fn named(named: proto::Named) -> Result<NameChange, Bad> {
+pub(crate) fn named(named: proto::Named) -> Result<NameChange, MalformedMessage> {
     let address = named.address.map(|bytes| address("address", &bytes)).transpose()?;
     Ok(NameChange { address, at: Time(named.at) })
 }

@@ -8,10 +8,10 @@ use anabranch_recipe::{
     AddedRecipe, Draft, DraftInput, FetchedValue, FunctionId, Params, Recipe, Source, UnknownFunction,
 };
 
-use super::{Bad, address, addresses, from_address, from_addresses, known, set};
+use super::{MalformedMessage, address, addresses, from_address, from_addresses, known, set};
 use crate::proto::recipes as proto;
 
-pub(super) fn value(value: proto::Value) -> Result<Value, Bad> {
+pub(super) fn value(value: proto::Value) -> Result<Value, MalformedMessage> {
     use proto::value::Kind;
     Ok(match set("params", value.kind)? {
         Kind::Text(text) => Value::Text(text),
@@ -24,7 +24,7 @@ pub(super) fn value(value: proto::Value) -> Result<Value, Bad> {
     })
 }
 
-pub(super) fn from_value(value: &Value) -> Result<proto::Value, Bad> {
+pub(super) fn from_value(value: &Value) -> Result<proto::Value, MalformedMessage> {
     use proto::value::Kind;
     let kind = match value {
         Value::Text(text) => Kind::Text(text.clone()),
@@ -37,21 +37,23 @@ pub(super) fn from_value(value: &Value) -> Result<proto::Value, Bad> {
         }
         Value::Map(map) => Kind::Map(proto::Map { values: from_params(map)? }),
         Value::Null | Value::Address(_) => {
-            return Err(Bad("a parameter is null or an address, which parameters cannot be".to_owned()));
+            return Err(MalformedMessage(
+                "a parameter is null or an address, which parameters cannot be".to_owned(),
+            ));
         }
     };
     Ok(proto::Value { kind: Some(kind) })
 }
 
-fn params(params: BTreeMap<String, proto::Value>) -> Result<Params, Bad> {
+fn params(params: BTreeMap<String, proto::Value>) -> Result<Params, MalformedMessage> {
     params.into_iter().map(|(name, found)| Ok((name, value(found)?))).collect()
 }
 
-fn from_params(params: &Params) -> Result<BTreeMap<String, proto::Value>, Bad> {
+fn from_params(params: &Params) -> Result<BTreeMap<String, proto::Value>, MalformedMessage> {
     params.iter().map(|(name, value)| Ok((name.clone(), from_value(value)?))).collect()
 }
 
-pub(super) fn function_id(id: Option<proto::FunctionId>) -> Result<FunctionId, Bad> {
+pub(super) fn function_id(id: Option<proto::FunctionId>) -> Result<FunctionId, MalformedMessage> {
     let proto::FunctionId { name, version } = set("function", id)?;
     Ok(FunctionId { name, version })
 }
@@ -60,7 +62,7 @@ pub(super) fn from_function_id(id: &FunctionId) -> Option<proto::FunctionId> {
     Some(proto::FunctionId { name: id.name.clone(), version: id.version.clone() })
 }
 
-pub(crate) fn unknown(number: i32) -> Result<UnknownFunction, Bad> {
+pub(crate) fn unknown(number: i32) -> Result<UnknownFunction, MalformedMessage> {
     Ok(match known("unknown_function", number)? {
         proto::UnknownFunction::Refuse => UnknownFunction::Refuse,
         proto::UnknownFunction::Accept => UnknownFunction::Accept,
@@ -74,18 +76,21 @@ pub(crate) fn from_unknown(unknown: UnknownFunction) -> proto::UnknownFunction {
     }
 }
 
-pub(crate) fn draft(draft: proto::Draft) -> Result<Draft, Bad> {
+pub(crate) fn draft(draft: proto::Draft) -> Result<Draft, MalformedMessage> {
     use proto::input::Of;
     let input = |input: proto::Input| match set("inputs", input.of)? {
         Of::Address(bytes) => Ok(DraftInput::Address(address("inputs", &bytes)?)),
         Of::Earlier(place) => Ok(DraftInput::Earlier(place as usize)),
     };
-    let inputs = draft.inputs.into_iter().map(input).collect::<Result<_, Bad>>()?;
+    let inputs = draft.inputs.into_iter().map(input).collect::<Result<_, MalformedMessage>>()?;
     Ok(Draft { function: function_id(draft.function)?, inputs, params: params(draft.params)? })
 }
 
 /// The message of a draft. `earlier` replaces references to earlier recipes of the list.
-pub(crate) fn from_draft(draft: &Draft, earlier: impl Fn(usize) -> DraftInput) -> Result<proto::Draft, Bad> {
+pub(crate) fn from_draft(
+    draft: &Draft,
+    earlier: impl Fn(usize) -> DraftInput,
+) -> Result<proto::Draft, MalformedMessage> {
     use proto::input::Of;
     let input = |input: &DraftInput| {
         let input = match *input {
@@ -95,13 +100,13 @@ pub(crate) fn from_draft(draft: &Draft, earlier: impl Fn(usize) -> DraftInput) -
         let of = match input {
             DraftInput::Address(address) => Of::Address(from_address(&address)),
             DraftInput::Earlier(place) => {
-                let far = |_| Bad(format!("a list of recipes has no place {place}"));
+                let far = |_| MalformedMessage(format!("a list of recipes has no place {place}"));
                 Of::Earlier(u32::try_from(place).map_err(far)?)
             }
         };
         Ok(proto::Input { of: Some(of) })
     };
-    let inputs = draft.inputs.iter().map(input).collect::<Result<_, Bad>>()?;
+    let inputs = draft.inputs.iter().map(input).collect::<Result<_, MalformedMessage>>()?;
     Ok(proto::Draft {
         function: from_function_id(&draft.function),
         inputs,
@@ -109,7 +114,7 @@ pub(crate) fn from_draft(draft: &Draft, earlier: impl Fn(usize) -> DraftInput) -
     })
 }
 
-pub(crate) fn added(added: &proto::Added) -> Result<AddedRecipe, Bad> {
+pub(crate) fn added(added: &proto::Added) -> Result<AddedRecipe, MalformedMessage> {
     Ok(AddedRecipe {
         address: address("address", &added.address)?,
         new: added.new,
@@ -130,7 +135,7 @@ pub(crate) fn from_checked(address: &Address) -> proto::Added {
     proto::Added { address: from_address(address), new: false, dangling: Vec::new() }
 }
 
-pub(crate) fn recipe(recipe: proto::Recipe) -> Result<Recipe, Bad> {
+pub(crate) fn recipe(recipe: proto::Recipe) -> Result<Recipe, MalformedMessage> {
     Ok(Recipe {
         function: function_id(recipe.function)?,
         inputs: addresses("inputs", &recipe.inputs)?,
@@ -138,7 +143,7 @@ pub(crate) fn recipe(recipe: proto::Recipe) -> Result<Recipe, Bad> {
     })
 }
 
-pub(crate) fn from_recipe(recipe: &Recipe) -> Result<proto::Recipe, Bad> {
+pub(crate) fn from_recipe(recipe: &Recipe) -> Result<proto::Recipe, MalformedMessage> {
     Ok(proto::Recipe {
         function: from_function_id(&recipe.function),
         inputs: from_addresses(&recipe.inputs),
@@ -146,7 +151,7 @@ pub(crate) fn from_recipe(recipe: &Recipe) -> Result<proto::Recipe, Bad> {
     })
 }
 
-pub(crate) fn memo(derivation: Address, memo: &proto::Memo) -> Result<Memo, Bad> {
+pub(crate) fn memo(derivation: Address, memo: &proto::Memo) -> Result<Memo, MalformedMessage> {
     Ok(Memo {
         derivation,
         output: address("output", &memo.output)?,
@@ -181,12 +186,12 @@ impl Part {
     }
 }
 
-pub(crate) fn header(header: &proto::Header) -> Result<Part, Bad> {
+pub(crate) fn header(header: &proto::Header) -> Result<Part, MalformedMessage> {
     let source = match known("source", header.source)? {
         proto::Source::Blob => Source::Blob,
         proto::Source::Memo => Source::Memo,
         proto::Source::Computed => Source::Computed(header.computed),
-        proto::Source::Unspecified => return Err(Bad("`source` is not set".to_owned())),
+        proto::Source::Unspecified => return Err(MalformedMessage("`source` is not set".to_owned())),
     };
     let (output, cut_off) = (address("output", &header.output)?, header.cut_off);
     Ok(Part { output, size: header.size, source, cut_off })

@@ -3,7 +3,7 @@
 use anabranch_content::{Address, Memo, RemovalReason, RemovalRecord, Time};
 use anabranch_recipe::{Error, Executor, Recipe};
 
-use super::{Bad, address, from_address, from_memo, from_recipe, known, memo, recipe};
+use super::{MalformedMessage, address, from_address, from_memo, from_recipe, known, memo, recipe};
 use crate::proto::recipes as proto;
 
 /// What is stored at an address.
@@ -35,7 +35,7 @@ impl ResolvedTarget {
     }
 }
 
-pub(crate) fn from_resolved(it: &ResolvedTarget) -> Result<proto::ResolveReply, Bad> {
+pub(crate) fn from_resolved(it: &ResolvedTarget) -> Result<proto::ResolveReply, MalformedMessage> {
     let removal = |it: &RemovalRecord| proto::Removal { reason: from_reason(it.why).into(), at: it.at.0 };
     Ok(proto::ResolveReply {
         address: from_address(&it.address),
@@ -46,7 +46,7 @@ pub(crate) fn from_resolved(it: &ResolvedTarget) -> Result<proto::ResolveReply, 
     })
 }
 
-pub(crate) fn resolved(reply: proto::ResolveReply) -> Result<ResolvedTarget, Bad> {
+pub(crate) fn resolved(reply: proto::ResolveReply) -> Result<ResolvedTarget, MalformedMessage> {
     let address = address("address", &reply.address)?;
     let removal = |it: proto::Removal| Ok(RemovalRecord { at: Time(it.at), why: reason(it.reason)? });
     Ok(ResolvedTarget {
@@ -67,12 +67,12 @@ fn from_reason(why: RemovalReason) -> proto::RemovalReason {
     }
 }
 
-fn reason(number: i32) -> Result<RemovalReason, Bad> {
+fn reason(number: i32) -> Result<RemovalReason, MalformedMessage> {
     match known("reason", number)? {
         proto::RemovalReason::Collected => Ok(RemovalReason::Collected),
         proto::RemovalReason::Quota => Ok(RemovalReason::Quota),
         proto::RemovalReason::Damaged => Ok(RemovalReason::Damaged),
         proto::RemovalReason::Invalidated => Ok(RemovalReason::Invalidated),
-        proto::RemovalReason::Unspecified => Err(Bad("`reason` is not set".to_owned())),
+        proto::RemovalReason::Unspecified => Err(MalformedMessage("`reason` is not set".to_owned())),
     }
 }

@@ -8,7 +8,7 @@ use anabranch_engine::{Config, Engine};
 use anabranch_recipe::{Executor, Functions};
 use anabranch_server::proto::plans::plans_client::PlansClient;
 use anabranch_server::proto::plans::run_many_response::Result as RunResult;
-use anabranch_server::{Code, Piece, Settings, Target};
+use anabranch_server::{Code, Settings, Target, ValuePiece};
 use futures_util::StreamExt as _;
 use futures_util::future::{join, join_all};
 use hyper::Method;
@@ -118,7 +118,7 @@ async fn each_value_of_a_batch_takes_a_slot() {
     gate.open();
     let mut failed = Vec::new();
     while let Some(piece) = soon(many.next()).await {
-        if let (place, Piece::Failed { code, .. }) = piece.unwrap() {
+        if let (place, ValuePiece::Failed { code, .. }) = piece.unwrap() {
             failed.push((place, code));
         }
     }

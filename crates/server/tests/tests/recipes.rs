@@ -7,7 +7,7 @@ use anabranch_recipe::{
     Address, Draft, DraftInput, Event, FunctionId, Functions, Invalidate, Notice, Reach, Source,
     UnknownFunction,
 };
-use anabranch_server::{Client, ClientError, Code, Piece, Settings, Target};
+use anabranch_server::{Client, ClientError, Code, Settings, Target, ValuePiece};
 use bytes::Bytes;
 use futures_util::stream;
 
@@ -171,9 +171,11 @@ async fn several_values_in_one_call() {
     while let Some(piece) = many.next().await {
         let (index, piece) = piece.unwrap();
         match piece {
-            Piece::Header { .. } => values.push(Ok(Vec::new())),
-            Piece::Bytes(bytes) => values.last_mut().unwrap().as_mut().unwrap().extend_from_slice(&bytes),
-            Piece::Failed { code, .. } => values.push(Err(code)),
+            ValuePiece::Header { .. } => values.push(Ok(Vec::new())),
+            ValuePiece::Bytes(bytes) => {
+                values.last_mut().unwrap().as_mut().unwrap().extend_from_slice(&bytes)
+            }
+            ValuePiece::Failed { code, .. } => values.push(Err(code)),
         }
         assert_eq!(index, values.len() - 1);
     }

@@ -34,13 +34,13 @@ pub(in super::super) struct Output {
     path: PathBuf,
     /// Whether something exists there, which is replaced.
     is_there: bool,
-    beside: Beside,
+    beside: UnfinishedFolder,
 }
 
 /// The folder in progress, or the replaced one. It is removed on drop.
-struct Beside(PathBuf);
+struct UnfinishedFolder(PathBuf);
 
-impl Drop for Beside {
+impl Drop for UnfinishedFolder {
     fn drop(&mut self) {
         let _cleaning = CleaningGuard::begin();
         // If it cannot be removed, its name shows its purpose.
@@ -98,7 +98,7 @@ impl Output {
         hidden.push(format!(".{}.partial", std::process::id()));
         let beside = path.with_file_name(hidden);
         fs::create_dir(&beside).map_err(|error| unwritten(&beside, &error))?;
-        Ok(Output { path, is_there, beside: Beside(beside) })
+        Ok(Output { path, is_there, beside: UnfinishedFolder(beside) })
     }
 
     /// Renames the complete folder to its final place.

@@ -8,7 +8,7 @@ use crate::index::block::Builder;
 use crate::index::footer::Footer;
 use crate::index::manifest::{ListedRun, Manifest};
 use crate::index::span::Span;
-use crate::index::top::Top;
+use crate::index::top::TopLevel;
 use crate::index::{LogCoverage, fuzz};
 use crate::log::Position;
 
@@ -46,7 +46,7 @@ fn a_block(leaf: bool) -> Vec<u8> {
 fn a_top() -> Vec<u8> {
     let mut keys: Vec<_> = (0..20).map(key).collect();
     keys.sort();
-    let mut top = Top::default();
+    let mut top = TopLevel::default();
     keys.into_iter().for_each(|key| top.add(key, span()));
     top.encode()
 }
@@ -68,7 +68,7 @@ fn what_was_encoded_decodes() {
     assert_eq!(Footer::decode(&a_footer()).unwrap().encode(), a_footer());
     assert_eq!(a_footer().len(), Footer::BYTES);
     assert_eq!(Manifest::decode(&a_manifest()).unwrap().encode(), a_manifest());
-    assert_eq!(Top::decode(&a_top()).unwrap().encode(), a_top());
+    assert_eq!(TopLevel::decode(&a_top()).unwrap().encode(), a_top());
     assert_eq!(Span::decode(&span().encode()), Ok(span()));
 }
 

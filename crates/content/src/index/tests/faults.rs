@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::shaky::{Crash, Faults, Shaky};
+use super::shaky::{Crash, Faults, ShakyDisk};
 use super::{FOLDER, Model, SMALL, at, check, key, open, value};
 use crate::Disk;
 use crate::index::{Error, Index, Key};
@@ -43,7 +43,7 @@ fn fill(index: &Index) -> Result<(), Error> {
 
 /// The number of calls that a history without faults makes.
 fn calls() -> usize {
-    let disk = Arc::new(Shaky::new(Faults { from: 0, count: 0 }));
+    let disk = Arc::new(ShakyDisk::new(Faults { from: 0, count: 0 }));
     fill(&open(&disk, SMALL).unwrap().0).unwrap();
     let calls = disk.calls();
     let (_, covered) = open(&disk.after(Crash::Synced), SMALL).unwrap();
@@ -55,7 +55,7 @@ fn calls() -> usize {
 fn a_crash_leaves_an_index_that_covers_less() {
     let mut positions = std::collections::BTreeSet::new();
     for from in 0..calls() {
-        let disk = Arc::new(Shaky::new(Faults { from, count: usize::MAX }));
+        let disk = Arc::new(ShakyDisk::new(Faults { from, count: usize::MAX }));
         let result = open(&disk, SMALL).and_then(|(index, _)| fill(&index));
         assert!(matches!(result, Err(Error::Disk(_))), "call {from} failed");
         for crash in [Crash::All, Crash::Names, Crash::Synced] {
@@ -73,7 +73,7 @@ fn a_crash_leaves_an_index_that_covers_less() {
 #[test]
 fn a_refused_call_changes_nothing_and_is_made_good() {
     for from in 4..calls() {
-        let disk = Arc::new(Shaky::new(Faults { from, count: 1 + from % 3 }));
+        let disk = Arc::new(ShakyDisk::new(Faults { from, count: 1 + from % 3 }));
         let (index, _) = open(&disk, SMALL).unwrap();
         for round in 0..ROUNDS {
             index.apply([change(round)], at(round as u64 + 1), || vec![round as u8 + 1]);

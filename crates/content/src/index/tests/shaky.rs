@@ -27,7 +27,7 @@ pub(super) enum Crash {
 }
 
 #[derive(Debug)]
-pub(super) struct Shaky {
+pub(super) struct ShakyDisk {
     faults: Faults,
     calls: Arc<AtomicUsize>,
     names: Mutex<Names>,
@@ -53,9 +53,9 @@ fn call(calls: &AtomicUsize, faults: Faults) -> io::Result<()> {
     if fails { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
 }
 
-impl Shaky {
-    pub(super) fn new(faults: Faults) -> Shaky {
-        Shaky { faults, calls: Arc::default(), names: Mutex::default() }
+impl ShakyDisk {
+    pub(super) fn new(faults: Faults) -> ShakyDisk {
+        ShakyDisk { faults, calls: Arc::default(), names: Mutex::default() }
     }
 
     /// The number of calls so far.
@@ -82,7 +82,7 @@ impl Shaky {
     }
 }
 
-impl Disk for Shaky {
+impl Disk for ShakyDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         let file = self.change(|names| match how {
             Open::Read => names.now.get(path).cloned(),

@@ -12,10 +12,10 @@ use crate::{Disk, Entry, File, Memory, Open, Wait};
 #[derive(Default)]
 struct InterruptedDisk {
     memory: Memory,
-    meanwhile: Mutex<Option<(&'static str, Meanwhile)>>,
+    meanwhile: Mutex<Option<(&'static str, Interruption)>>,
 }
 
-type Meanwhile = Box<dyn FnOnce() + Send>;
+type Interruption = Box<dyn FnOnce() + Send>;
 
 impl InterruptedDisk {
     fn interrupt(&self, call: &str) {

@@ -9,11 +9,11 @@ use serde_json::Value as Json;
 
 use super::json::keyed;
 use super::parsed;
-use super::records::{FIELDS_MOST, OfRecords, RECORDS, Record, of_records};
+use super::records::{FIELDS_MOST, RECORDS, Record, RecordVisitor, of_records};
 use crate::budget::CallBudget;
 use crate::function::{Call, Fault, Out};
 use crate::functions::kernels::{StreamingFunction, signature};
-use crate::functions::output::{Most, Output, capped};
+use crate::functions::output::{Output, OutputLimit, capped};
 use crate::functions::text::shown;
 use crate::param::ParamKind;
 use crate::registry::Functions;
@@ -71,7 +71,7 @@ struct ToJson {
     quoted: Vec<u8>,
 }
 
-impl OfRecords for ToJson {
+impl RecordVisitor for ToJson {
     fn header(&mut self, names: &[String], _: &mut Out) -> Result<(), Fault> {
         let mut order: Vec<usize> = (0..names.len()).collect();
         order.sort_unstable_by_key(|index| &names[*index]);
@@ -130,7 +130,7 @@ fn columns(call: &Call<'_>) -> Result<Vec<String>, Fault> {
 /// The steps of work to look up a name.
 const NAME_STEPS: u64 = 32;
 
-impl OfRecords for Select {
+impl RecordVisitor for Select {
     fn header(&mut self, names: &[String], out: &mut Out) -> Result<(), Fault> {
         let places: HashMap<&str, usize> = names.iter().map(|name| &**name).zip(0..).collect();
         for wanted in &self.wanted {
@@ -181,7 +181,7 @@ fn write_record(fields: impl Iterator<Item = impl AsRef<str>>, give: &mut impl F
     give(b"\n");
 }
 
-fn from_json(input: &Bytes, most: Most, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
+fn from_json(input: &Bytes, most: OutputLimit, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
     let Json::Array(rows) = parsed(0, input, budget)? else {
         return Err(Fault::input(0, "is not a JSON list of objects"));
     };

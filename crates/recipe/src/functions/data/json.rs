@@ -11,8 +11,8 @@ use super::{compact, parsed, write_json};
 use crate::budget::CallBudget;
 use crate::function::{Fault, Out};
 use crate::functions::kernels::{StreamingFunction, signature};
-use crate::functions::output::{Most, Output};
-use crate::functions::text::{OfLines, of_lines};
+use crate::functions::output::{Output, OutputLimit};
+use crate::functions::text::{LineVisitor, of_lines};
 use crate::registry::Functions;
 use crate::signature::Signature;
 use crate::whole::{Body, whole};
@@ -79,7 +79,7 @@ pub(super) fn add(functions: &mut Functions) {
              at most 16 MiB.",
         ))
         .nanos_per_kib(13_000),
-        |call| Ok(of_lines(call, FromLines { begun: false, budget: Arc::clone(call.budget) })),
+        |call| Ok(of_lines(call, ListFromLines { begun: false, budget: Arc::clone(call.budget) })),
     ));
 }
 
@@ -92,7 +92,7 @@ fn lines_of(input: &Bytes, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
     let Json::Array(values) = parsed(0, input, budget)? else {
         return Err(Fault::input(0, "is not a JSON list"));
     };
-    let mut made = Output::new(Most::ANY, budget);
+    let mut made = Output::new(OutputLimit::ANY, budget);
     for (index, value) in values.iter().enumerate() {
         if index > 0 {
             made.write(b"\n")?;
@@ -102,12 +102,12 @@ fn lines_of(input: &Bytes, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
     Ok(made.into_bytes())
 }
 
-struct FromLines {
+struct ListFromLines {
     begun: bool,
     budget: Arc<CallBudget>,
 }
 
-impl OfLines for FromLines {
+impl LineVisitor for ListFromLines {
     fn line(&mut self, number: u64, line: &str, out: &mut Out) -> Result<(), Fault> {
         if line.trim().is_empty() {
             return Ok(());

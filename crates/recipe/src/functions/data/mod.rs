@@ -23,7 +23,7 @@ use serde_json::Value as Json;
 use self::tree::TreeBudget;
 use crate::budget::CallBudget;
 use crate::function::Fault;
-use crate::functions::output::{Most, Output};
+use crate::functions::output::{Output, OutputLimit};
 use crate::registry::Functions;
 
 pub(super) fn add(functions: &mut Functions) {
@@ -50,7 +50,7 @@ fn parsed(input: usize, bytes: &[u8], budget: &CallBudget) -> Result<Json, Fault
 
 /// A value as JSON without white space.
 fn compact(value: &Json, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
-    let mut made = Output::new(Most::ANY, budget);
+    let mut made = Output::new(OutputLimit::ANY, budget);
     write_json(&mut made, value)?;
     Ok(made.into_bytes())
 }

@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use csv_core::{ReadRecordResult, Reader};
 
 use crate::budget::{CallBudget, Claim};
-use crate::function::{Call, Fault, Kernel, Open, Out};
+use crate::function::{Call, Fault, Kernel, OpenInputs, Out};
 use crate::functions::text::shown;
 
 /// The maximum size of a record in bytes. A record is held in memory as a whole.
@@ -156,7 +156,7 @@ impl<'a> Record<'a> {
 }
 
 /// An operation on each record of one input.
-pub(super) trait OfRecords: Send + 'static {
+pub(super) trait RecordVisitor: Send + 'static {
     /// Processes the header.
     fn header(&mut self, names: &[String], out: &mut Out) -> Result<(), Fault>;
 
@@ -168,12 +168,12 @@ pub(super) trait OfRecords: Send + 'static {
 }
 
 /// A kernel that applies `each` to every record.
-pub(super) fn of_records(call: &Call<'_>, each: impl OfRecords) -> Box<dyn Kernel> {
+pub(super) fn of_records(call: &Call<'_>, each: impl RecordVisitor) -> Box<dyn Kernel> {
     let budget = Arc::clone(call.budget);
-    Box::new(Each { records: Records::new(call), columns: None, each, budget })
+    Box::new(RecordsKernel { records: Records::new(call), columns: None, each, budget })
 }
 
-struct Each<T> {
+struct RecordsKernel<T> {
     records: Records,
     /// The number of columns in the header, once it has been read.
     columns: Option<usize>,
@@ -181,8 +181,8 @@ struct Each<T> {
     budget: Arc<CallBudget>,
 }
 
-impl<T: OfRecords> Kernel for Each<T> {
-    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+impl<T: RecordVisitor> Kernel for RecordsKernel<T> {
+    fn wants(&self, open: &OpenInputs<'_>) -> Option<usize> {
         open.first()
     }
 

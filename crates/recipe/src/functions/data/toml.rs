@@ -11,7 +11,7 @@ use super::{compact, parsed};
 use crate::budget::CallBudget;
 use crate::function::Fault;
 use crate::functions::kernels::signature;
-use crate::functions::output::Most;
+use crate::functions::output::OutputLimit;
 use crate::functions::text::text;
 use crate::registry::Functions;
 use crate::whole::whole;
@@ -97,7 +97,7 @@ fn json_of(value: Toml, dates: Dates, path: &mut Vec<String>) -> Result<Json, Fa
     }
 }
 
-fn written(input: &Bytes, most: Most, budget: &CallBudget) -> Result<Bytes, Fault> {
+fn written(input: &Bytes, most: OutputLimit, budget: &CallBudget) -> Result<Bytes, Fault> {
     let Json::Object(object) = parsed(0, input, budget)? else {
         return Err(Fault::input(0, "is not a JSON object"));
     };

@@ -41,14 +41,14 @@ const PIECE: usize = 32 << 10;
 /// The largest deflate window, as a power of two.
 const WINDOW: u8 = 15;
 
-pub(super) struct Zlib {
+pub(super) struct ZlibEncoder {
     deflate: Deflate,
     piece: Vec<u8>,
 }
 
-impl Zlib {
-    pub(super) fn new(level: i32) -> Zlib {
-        Zlib { deflate: Deflate::new(level, true, WINDOW), piece: vec![0; PIECE] }
+impl ZlibEncoder {
+    pub(super) fn new(level: i32) -> ZlibEncoder {
+        ZlibEncoder { deflate: Deflate::new(level, true, WINDOW), piece: vec![0; PIECE] }
     }
 
     fn run(&mut self, mut input: &[u8], flush: DeflateFlush, out: &mut Out) -> Result<(), Fault> {
@@ -66,7 +66,7 @@ impl Zlib {
     }
 }
 
-impl Pack for Zlib {
+impl Pack for ZlibEncoder {
     fn pack(&mut self, block: &[u8], out: &mut Out) -> Result<(), Fault> {
         self.run(block, DeflateFlush::NoFlush, out)
     }
@@ -77,24 +77,24 @@ impl Pack for Zlib {
 }
 
 /// A single gzip member with a minimal header.
-pub(super) struct Gzip {
+pub(super) struct GzipEncoder {
     header: [u8; 10],
     begun: bool,
-    raw: Zlib,
+    raw: ZlibEncoder,
     crc32: crc32fast::Hasher,
     len: u32,
 }
 
-impl Gzip {
-    pub(super) fn new(level: u64) -> Gzip {
+impl GzipEncoder {
+    pub(super) fn new(level: u64) -> GzipEncoder {
         let strength = match level {
             1 => 4,
             9 => 2,
             _ => 0,
         };
-        let raw = Zlib { deflate: Deflate::new(level as i32, false, WINDOW), piece: vec![0; PIECE] };
+        let raw = ZlibEncoder { deflate: Deflate::new(level as i32, false, WINDOW), piece: vec![0; PIECE] };
         let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, strength, 255];
-        Gzip { header, begun: false, raw, crc32: crc32fast::Hasher::new(), len: 0 }
+        GzipEncoder { header, begun: false, raw, crc32: crc32fast::Hasher::new(), len: 0 }
     }
 
     fn begin(&mut self, out: &mut Out) {
@@ -104,7 +104,7 @@ impl Gzip {
     }
 }
 
-impl Pack for Gzip {
+impl Pack for GzipEncoder {
     fn pack(&mut self, block: &[u8], out: &mut Out) -> Result<(), Fault> {
         self.begin(out);
         self.crc32.update(block);
@@ -122,12 +122,12 @@ impl Pack for Gzip {
     }
 }
 
-pub(super) struct Zstd {
+pub(super) struct ZstdEncoder {
     encoder: Encoder<'static>,
     piece: Vec<u8>,
 }
 
-impl Zstd {
+impl ZstdEncoder {
     /// The window and tables of level 19, as powers of two. Higher levels would use hundreds of megabytes.
     const WINDOW: u32 = 23;
     const CHAIN: u32 = 24;
@@ -138,35 +138,35 @@ impl Zstd {
         [3, 4, 5, 6, 7, 7, 10, 10, 17, 27, 27, 47, 39, 55, 71, 40, 60, 60, 92, 92, 92, 92];
 
     fn memory(level: u64) -> u64 {
-        Zstd::MEMORY[level as usize - 1] << 20
+        ZstdEncoder::MEMORY[level as usize - 1] << 20
     }
 
     /// The parameters of a compression level.
     fn parameters(level: u64) -> Vec<CParameter> {
         let mut parameters = vec![CParameter::CompressionLevel(level as i32)];
         if level > 19 {
-            parameters.push(CParameter::WindowLog(Zstd::WINDOW));
-            parameters.push(CParameter::ChainLog(Zstd::CHAIN));
-            parameters.push(CParameter::HashLog(Zstd::HASH));
+            parameters.push(CParameter::WindowLog(ZstdEncoder::WINDOW));
+            parameters.push(CParameter::ChainLog(ZstdEncoder::CHAIN));
+            parameters.push(CParameter::HashLog(ZstdEncoder::HASH));
         }
         parameters
     }
 
-    pub(super) fn new(level: u64, budget: &CallBudget) -> Result<Zstd, Fault> {
-        budget.claim(Zstd::memory(level))?;
+    pub(super) fn new(level: u64, budget: &CallBudget) -> Result<ZstdEncoder, Fault> {
+        budget.claim(ZstdEncoder::memory(level))?;
         let begin = || {
             let mut encoder = Encoder::new(level as i32)?;
-            for parameter in Zstd::parameters(level) {
+            for parameter in ZstdEncoder::parameters(level) {
                 encoder.set_parameter(parameter)?;
             }
             Ok(encoder)
         };
         let encoder = begin().map_err(|error: io::Error| Fault::Transient(error.to_string()))?;
-        Ok(Zstd { encoder, piece: vec![0; PIECE] })
+        Ok(ZstdEncoder { encoder, piece: vec![0; PIECE] })
     }
 }
 
-impl Pack for Zstd {
+impl Pack for ZstdEncoder {
     fn pack(&mut self, mut block: &[u8], out: &mut Out) -> Result<(), Fault> {
         while !block.is_empty() {
             let status = self.encoder.run_on_buffers(block, &mut self.piece);
@@ -190,9 +190,9 @@ impl Pack for Zstd {
     }
 }
 
-pub(super) struct Brotli(Option<CompressorWriter<Vec<u8>>>);
+pub(super) struct BrotliEncoder(Option<CompressorWriter<Vec<u8>>>);
 
-impl Brotli {
+impl BrotliEncoder {
     /// The tables of each quality level from 0, in MiB. A short input takes no more.
     const TABLES: [u64; 12] = [1, 1, 1, 1, 1, 2, 3, 9, 17, 35, 35, 35];
 
@@ -204,23 +204,23 @@ impl Brotli {
     /// weighed at once.
     fn memory(quality: u64, len: u64) -> u64 {
         const MIB: u64 = 1 << 20;
-        let tables = Brotli::TABLES[quality as usize] * MIB;
+        let tables = BrotliEncoder::TABLES[quality as usize] * MIB;
         match quality {
-            _ if len <= Brotli::SHORT => tables,
+            _ if len <= BrotliEncoder::SHORT => tables,
             0..=1 => tables,
             2..=9 => tables + 9 * MIB + 8 * len.min(6 * MIB),
             _ => tables + 9 * MIB + 8 * len.min(6 * MIB) + 128 * len.min(MIB / 4),
         }
     }
 
-    pub(super) fn new(quality: u64, len: u64, budget: &CallBudget) -> Result<Brotli, Fault> {
+    pub(super) fn new(quality: u64, len: u64, budget: &CallBudget) -> Result<BrotliEncoder, Fault> {
         const WINDOW: u32 = 22;
-        budget.claim(Brotli::memory(quality, len))?;
-        Ok(Brotli(Some(CompressorWriter::new(Vec::new(), PIECE, quality as u32, WINDOW))))
+        budget.claim(BrotliEncoder::memory(quality, len))?;
+        Ok(BrotliEncoder(Some(CompressorWriter::new(Vec::new(), PIECE, quality as u32, WINDOW))))
     }
 }
 
-impl Pack for Brotli {
+impl Pack for BrotliEncoder {
     fn pack(&mut self, block: &[u8], out: &mut Out) -> Result<(), Fault> {
         let writer = self.0.as_mut().expect("nothing comes after the end");
         writer.write_all(block).map_err(|error| Fault::input(0, error.to_string()))?;
@@ -236,26 +236,26 @@ impl Pack for Brotli {
 }
 
 /// A decompressor for zlib or gzip.
-pub(super) struct Unzlib {
+pub(super) struct ZlibDecoder {
     inflate: Inflate,
     /// Starts the next member of a gzip stream. A zlib stream has no further members.
     again: Option<fn() -> Inflate>,
     name: &'static str,
 }
 
-impl Unzlib {
-    pub(super) fn zlib() -> Unzlib {
-        Unzlib { inflate: Inflate::new(true, WINDOW), again: None, name: "zlib" }
+impl ZlibDecoder {
+    pub(super) fn zlib() -> ZlibDecoder {
+        ZlibDecoder { inflate: Inflate::new(true, WINDOW), again: None, name: "zlib" }
     }
 
-    pub(super) fn gzip() -> Unzlib {
+    pub(super) fn gzip() -> ZlibDecoder {
         // Adding 16 to the window size selects gzip's header and checksum.
         let begin = || Inflate::new(true, WINDOW + 16);
-        Unzlib { inflate: begin(), again: Some(begin), name: "gzip" }
+        ZlibDecoder { inflate: begin(), again: Some(begin), name: "gzip" }
     }
 }
 
-impl Unpack for Unzlib {
+impl Unpack for ZlibDecoder {
     fn step(&mut self, input: &[u8], piece: &mut [u8]) -> Result<Step, Fault> {
         let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
         let status = self.inflate.decompress(input, piece, InflateFlush::NoFlush);
@@ -283,13 +283,13 @@ impl Unpack for Unzlib {
 
 /// A zstd decompressor. A frame takes memory for its window, whose size is in the frame header. The decoder refuses
 /// windows larger than the grant, and the call is then repeated with a larger grant.
-pub(super) struct Unzstd {
+pub(super) struct ZstdDecoder {
     decoder: Decoder<'static>,
     window: u32,
     budget: Arc<CallBudget>,
 }
 
-impl Unzstd {
+impl ZstdDecoder {
     /// The smallest window that memory is claimed for, and the largest that is accepted, as powers of two.
     const LEAST: u32 = 21;
     const MOST: u32 = 27;
@@ -299,25 +299,28 @@ impl Unzstd {
         (1 << window) + (1 << 20)
     }
 
-    pub(super) fn new(budget: &Arc<CallBudget>) -> Result<Unzstd, Fault> {
-        let is_granted = |window: &u32| Unzstd::memory(*window) <= budget.granted();
-        let window = (Unzstd::LEAST..=Unzstd::MOST).rev().find(is_granted).unwrap_or(Unzstd::LEAST);
-        budget.claim(Unzstd::memory(window))?;
+    pub(super) fn new(budget: &Arc<CallBudget>) -> Result<ZstdDecoder, Fault> {
+        let is_granted = |window: &u32| ZstdDecoder::memory(*window) <= budget.granted();
+        let window =
+            (ZstdDecoder::LEAST..=ZstdDecoder::MOST).rev().find(is_granted).unwrap_or(ZstdDecoder::LEAST);
+        budget.claim(ZstdDecoder::memory(window))?;
         let begin = || {
             let mut decoder = Decoder::new()?;
             decoder.set_parameter(DParameter::WindowLogMax(window))?;
             Ok(decoder)
         };
         let decoder = begin().map_err(|error: io::Error| Fault::Transient(error.to_string()))?;
-        Ok(Unzstd { decoder, window, budget: Arc::clone(budget) })
+        Ok(ZstdDecoder { decoder, window, budget: Arc::clone(budget) })
     }
 
     fn fault(&self, error: &io::Error) -> Fault {
         if !error.to_string().contains("too much memory") {
             return Fault::input(0, format!("is not a zstd stream: {error}"));
         }
-        match self.window < Unzstd::MOST {
-            true => Fault::Memory { needed: Unzstd::memory(self.window + 1), granted: self.budget.granted() },
+        match self.window < ZstdDecoder::MOST {
+            true => {
+                Fault::Memory { needed: ZstdDecoder::memory(self.window + 1), granted: self.budget.granted() }
+            }
             false => Fault::input(
                 0,
                 "has a frame with a window of more than 128 MiB; compress it with a smaller window \
@@ -327,7 +330,7 @@ impl Unzstd {
     }
 }
 
-impl Unpack for Unzstd {
+impl Unpack for ZstdDecoder {
     fn step(&mut self, input: &[u8], piece: &mut [u8]) -> Result<Step, Fault> {
         let status = self.decoder.run_on_buffers(input, piece);
         let status = status.map_err(|error| self.fault(&error))?;
@@ -340,23 +343,25 @@ impl Unpack for Unzstd {
 }
 
 /// A brotli decompressor. A stream takes memory for its window, whose size is in its first byte.
-pub(super) struct Unbrotli {
+pub(super) struct BrotliDecoder {
     state: Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>,
     has_begun: bool,
     budget: Arc<CallBudget>,
 }
 
-impl Unbrotli {
+impl BrotliDecoder {
     /// The most memory for tables, and the memory per byte of input: a table takes several bits of it.
     const TABLES: u64 = 4 << 20;
     const TABLES_PER_BYTE: u64 = 16 << 10;
 
     /// For a stream of `len` bytes; `u64::MAX` if that is unknown.
-    pub(super) fn new(len: u64, budget: &Arc<CallBudget>) -> Result<Unbrotli, Fault> {
-        budget.claim(len.saturating_mul(Unbrotli::TABLES_PER_BYTE).clamp(256 << 10, Unbrotli::TABLES))?;
+    pub(super) fn new(len: u64, budget: &Arc<CallBudget>) -> Result<BrotliDecoder, Fault> {
+        budget.claim(
+            len.saturating_mul(BrotliDecoder::TABLES_PER_BYTE).clamp(256 << 10, BrotliDecoder::TABLES),
+        )?;
         let alloc = StandardAlloc::default;
         let state = Box::new(BrotliState::new_strict(alloc(), alloc(), alloc()));
-        Ok(Unbrotli { state, has_begun: false, budget: Arc::clone(budget) })
+        Ok(BrotliDecoder { state, has_begun: false, budget: Arc::clone(budget) })
     }
 
     /// The window of a stream that begins with this byte, as a power of two (RFC 7932, 9.1).
@@ -373,10 +378,10 @@ impl Unbrotli {
     }
 }
 
-impl Unpack for Unbrotli {
+impl Unpack for BrotliDecoder {
     fn step(&mut self, input: &[u8], piece: &mut [u8]) -> Result<Step, Fault> {
         if let Some(first) = input.first().filter(|_| !self.has_begun) {
-            self.budget.claim(1 << Unbrotli::window(*first))?;
+            self.budget.claim(1 << BrotliDecoder::window(*first))?;
             self.has_begun = true;
         }
         let (mut unread, mut read) = (input.len(), 0);
@@ -413,7 +418,7 @@ mod tests {
         for window in 10..=24 {
             let mut writer = CompressorWriter::new(Vec::new(), 1 << 10, 5, window);
             writer.write_all(b"a few bytes").unwrap();
-            assert_eq!(Unbrotli::window(writer.into_inner()[0]), window);
+            assert_eq!(BrotliDecoder::window(writer.into_inner()[0]), window);
         }
     }
 
@@ -424,25 +429,25 @@ mod tests {
         let mut output = vec![0; 256 << 10];
         for level in 1..=22 {
             let mut context = CCtx::create();
-            for parameter in Zstd::parameters(level) {
+            for parameter in ZstdEncoder::parameters(level) {
                 context.set_parameter(parameter).unwrap();
             }
             let mut buffer = OutBuffer::around(&mut output[..]);
             context.compress_stream(&mut buffer, &mut InBuffer::around(&input)).unwrap();
-            let (held, claimed) = (context.sizeof() as u64, Zstd::memory(level));
+            let (held, claimed) = (context.sizeof() as u64, ZstdEncoder::memory(level));
             assert!(
                 held <= claimed && claimed < held + (4 << 20),
                 "level {level}: {held}, claimed {claimed}"
             );
         }
-        for window in Unzstd::LEAST..=Unzstd::MOST {
+        for window in ZstdDecoder::LEAST..=ZstdDecoder::MOST {
             // A frame with this window and one empty block, which is not the last.
             let frame = [0x28, 0xb5, 0x2f, 0xfd, 0, ((window - 10) << 3) as u8, 0, 0, 0];
             let mut context = DCtx::create();
             context.set_parameter(DParameter::WindowLogMax(window)).unwrap();
             let mut buffer = OutBuffer::around(&mut output[..]);
             context.decompress_stream(&mut buffer, &mut InBuffer::around(&frame)).unwrap();
-            let (held, claimed) = (context.sizeof() as u64, Unzstd::memory(window));
+            let (held, claimed) = (context.sizeof() as u64, ZstdDecoder::memory(window));
             assert!(
                 held <= claimed && claimed < held + (1 << 20),
                 "window {window}: {held}, claimed {claimed}"

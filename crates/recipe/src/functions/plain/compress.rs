@@ -7,7 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::blocks::Blocks;
-use super::codecs::{Brotli, Gzip, Pack, Step, Unbrotli, Unpack, Unzlib, Unzstd, Zlib, Zstd};
+use super::codecs::{
+    BrotliDecoder, BrotliEncoder, GzipEncoder, Pack, Step, Unpack, ZlibDecoder, ZlibEncoder, ZstdDecoder,
+    ZstdEncoder,
+};
 use crate::budget::CallBudget;
 use crate::function::{Call, Fault, Kernel, Out};
 use crate::functions::kernels::{Begin, add_streamed, signature};
@@ -39,7 +42,7 @@ pub(super) fn add(functions: &mut Functions) {
 fn streamed_packers() -> [(Signature, Begin); 4] {
     [
         (packs("compress/1.0.0", "A zlib stream of level 6.", DEFLATE_NANOS), |call| {
-            Ok(packed(Zlib::new(6), call))
+            Ok(packed(ZlibEncoder::new(6), call))
         }),
         (
             packs("gzip_compress/1.0.0", "A gzip stream without a file name and a time.", DEFLATE_NANOS).may(
@@ -48,7 +51,7 @@ fn streamed_packers() -> [(Signature, Begin); 4] {
                 6,
                 "1 is fast, 9 is small",
             ),
-            |call| Ok(packed(Gzip::new(call.number("level")?), call)),
+            |call| Ok(packed(GzipEncoder::new(call.number("level")?), call)),
         ),
         (
             packs(
@@ -57,7 +60,7 @@ fn streamed_packers() -> [(Signature, Begin); 4] {
                 COSTLY,
             )
             .may("level", ParamKind::int(1, 22), 3, "1 is fast, 22 is small"),
-            |call| Ok(packed(Zstd::new(call.number("level")?, call.budget)?, call)),
+            |call| Ok(packed(ZstdEncoder::new(call.number("level")?, call.budget)?, call)),
         ),
         (
             packs("brotli_compress/1.0.0", "A brotli stream with a window of 4 MiB.", COSTLY).may(
@@ -68,7 +71,7 @@ fn streamed_packers() -> [(Signature, Begin); 4] {
             ),
             |call| {
                 let (quality, len) = (call.number("quality")?, call.sizes[0]);
-                Ok(packed(Brotli::new(quality, len, call.budget)?, call))
+                Ok(packed(BrotliEncoder::new(quality, len, call.budget)?, call))
             },
         ),
     ]
@@ -77,25 +80,25 @@ fn streamed_packers() -> [(Signature, Begin); 4] {
 fn streamed_unpackers() -> [(Signature, Begin); 4] {
     [
         (unpacks("decompress/1.0.0", "The decompressed bytes of one zlib stream."), |call| {
-            unpacked(Unzlib::zlib(), call)
+            unpacked(ZlibDecoder::zlib(), call)
         }),
         (
             unpacks("gzip_decompress/1.0.0", "The decompressed bytes of all members of a gzip stream."),
-            |call| unpacked(Unzlib::gzip(), call),
+            |call| unpacked(ZlibDecoder::gzip(), call),
         ),
         (
             unpacks(
                 "zstd_decompress/1.0.0",
                 "The decompressed bytes of all zstd frames. A window has at most 128 MiB.",
             ),
-            |call| unpacked(Unzstd::new(call.budget)?, call),
+            |call| unpacked(ZstdDecoder::new(call.budget)?, call),
         ),
         (
             unpacks(
                 "brotli_decompress/1.0.0",
                 "The decompressed bytes of a brotli stream. The window has at most 16 MiB.",
             ),
-            |call| unpacked(Unbrotli::new(call.sizes[0], call.budget)?, call),
+            |call| unpacked(BrotliDecoder::new(call.sizes[0], call.budget)?, call),
         ),
     ]
 }

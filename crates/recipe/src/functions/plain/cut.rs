@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::function::{Call, Fault, Kernel, Open, Out};
+use crate::function::{Call, Fault, Kernel, OpenInputs, Out};
 use crate::functions::kernels::{Begin, add_streamed, passed, signature};
 use crate::param::ParamKind;
 use crate::registry::Functions;
@@ -119,7 +119,7 @@ impl Part {
 }
 
 impl Kernel for Part {
-    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+    fn wants(&self, open: &OpenInputs<'_>) -> Option<usize> {
         if self.take > 0 { open.first() } else { None }
     }
 
@@ -147,7 +147,7 @@ fn select(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
 struct SelectKernel(usize);
 
 impl Kernel for SelectKernel {
-    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+    fn wants(&self, open: &OpenInputs<'_>) -> Option<usize> {
         open.has(self.0).then_some(self.0)
     }
 

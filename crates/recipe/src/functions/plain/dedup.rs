@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::budget::CallBudget;
 use crate::function::Fault;
 use crate::functions::kernels::signature;
-use crate::functions::output::{Most, Output};
+use crate::functions::output::{Output, OutputLimit};
 use crate::param::ParamKind;
 use crate::registry::Functions;
 use crate::whole::whole;
@@ -46,7 +46,7 @@ pub(super) fn add(functions: &mut Functions) {
 }
 
 fn cuts(input: &[u8], window: usize, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
-    let mut made = Output::new(Most::ANY, budget);
+    let mut made = Output::new(OutputLimit::ANY, budget);
     made.write(b"[0")?;
     // No byte ever leaves a window that is longer than any input in memory.
     let leaving = u32::try_from(window).map_or(0, |window| BASE.wrapping_pow(window));

@@ -151,9 +151,9 @@ impl Kernel for DecodeKernel {
     }
 }
 
-struct Undecodable(data_encoding::DecodeError);
+struct DecodeProblem(data_encoding::DecodeError);
 
-impl Undecodable {
+impl DecodeProblem {
     fn at(&self, seen: u64, symbols: &[u8], symbol: &str) -> Fault {
         let at = seen + self.0.position as u64;
         let got = symbols.get(self.0.position).map_or(String::new(), |byte| byte.escape_ascii().to_string());
@@ -169,6 +169,6 @@ impl Undecodable {
     }
 }
 
-fn decode(encoding: &Encoding, symbols: &[u8]) -> Result<Vec<u8>, Undecodable> {
-    encoding.decode(symbols).map_err(Undecodable)
+fn decode(encoding: &Encoding, symbols: &[u8]) -> Result<Vec<u8>, DecodeProblem> {
+    encoding.decode(symbols).map_err(DecodeProblem)
 }

@@ -4,7 +4,7 @@ use anabranch_content::Address;
 use bytes::Bytes;
 
 use crate::folder::{EXECUTABLE, FILES, FOLDERS, FUNCTION, Folder, FolderEntry, LINKS};
-use crate::function::{Call, Fault, Function, Kernel, Open, Out};
+use crate::function::{Call, Fault, Function, Kernel, OpenInputs, Out};
 use crate::functions::kernels::signature;
 use crate::param::{ParamKind, no_entries, no_values};
 use crate::registry::Functions;
@@ -83,7 +83,7 @@ struct Listing {
 }
 
 impl Kernel for Listing {
-    fn wants(&self, _: &Open<'_>) -> Option<usize> {
+    fn wants(&self, _: &OpenInputs<'_>) -> Option<usize> {
         None
     }
 

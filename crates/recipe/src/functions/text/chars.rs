@@ -47,7 +47,7 @@ pub(super) fn add(functions: &mut Functions) {
              first invalid byte.",
         )
         .nanos_per_kib(60),
-        |_| Ok(Box::new(Valid(Text::default()))),
+        |_| Ok(Box::new(ValidateKernel(Text::default()))),
     ));
     functions.add(StreamingFunction(
         signature(
@@ -58,8 +58,8 @@ pub(super) fn add(functions: &mut Functions) {
         .needs("target", ParamKind::one_of(&["lf", "crlf"]), "the line ends of the output")
         .nanos_per_kib(400),
         |call| match call.text("target")? {
-            "lf" => Ok(Box::new(ToLf { held: false })),
-            _ => Ok(Box::new(ToCrLf { behind: false })),
+            "lf" => Ok(Box::new(LfKernel { held: false })),
+            _ => Ok(Box::new(CrLfKernel { behind: false })),
         },
     ));
 }
@@ -153,9 +153,9 @@ impl<A: Fn(&mut [u8]) + Send, E: Fn(&str) -> String + Send> Kernel for CaseKerne
     }
 }
 
-struct Valid(Text);
+struct ValidateKernel(Text);
 
-impl Kernel for Valid {
+impl Kernel for ValidateKernel {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         self.0.push(&chunk, |_| ())?;
         out.push(chunk);
@@ -167,12 +167,12 @@ impl Kernel for Valid {
     }
 }
 
-struct ToLf {
+struct LfKernel {
     /// Whether the last byte was a CR that has not been written yet.
     held: bool,
 }
 
-impl Kernel for ToLf {
+impl Kernel for LfKernel {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         if std::mem::take(&mut self.held) && chunk[0] != b'\n' {
             out.write(b"\r");
@@ -206,12 +206,12 @@ impl Kernel for ToLf {
     }
 }
 
-struct ToCrLf {
+struct CrLfKernel {
     /// Whether the last byte was a CR.
     behind: bool,
 }
 
-impl Kernel for ToCrLf {
+impl Kernel for CrLfKernel {
     fn push(&mut self, _: usize, chunk: Bytes, out: &mut Out) -> Result<(), Fault> {
         let mut from = 0;
         for at in memchr::memchr_iter(b'\n', &chunk) {

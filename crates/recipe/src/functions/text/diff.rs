@@ -15,7 +15,7 @@ use super::text;
 use crate::budget::CallBudget;
 use crate::function::Fault;
 use crate::functions::kernels::signature;
-use crate::functions::output::{Most, Output};
+use crate::functions::output::{Output, OutputLimit};
 use crate::registry::Functions;
 use crate::signature::{Arity, Signature};
 use crate::whole::whole;
@@ -47,7 +47,7 @@ pub(super) fn add(functions: &mut Functions) {
                 let texts = [text(0, &inputs[0])?, text(1, &inputs[1])?];
                 claim_lines(&inputs, budget)?;
                 let [old, new] = texts.map(|text| text.lines().map(str::as_bytes).collect::<Vec<_>>());
-                unified(&old, &new, Ends::LeftOut, budget)
+                unified(&old, &new, LineEnds::LeftOut, budget)
             }))
         },
     ));
@@ -68,7 +68,7 @@ pub(super) fn add(functions: &mut Functions) {
                 claim_lines(&inputs, budget)?;
                 let [old, new] = [&inputs[0], &inputs[1]]
                     .map(|text| text.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
-                unified(&old, &new, Ends::Kept, budget)
+                unified(&old, &new, LineEnds::Kept, budget)
             }))
         },
     ));
@@ -76,7 +76,7 @@ pub(super) fn add(functions: &mut Functions) {
 
 /// The treatment of line ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ends {
+enum LineEnds {
     /// Line ends are part of the lines.
     Kept,
     /// Line ends are not compared. As in Deriva, an empty range then also starts at line 1 or later.
@@ -91,10 +91,10 @@ fn claim_lines(texts: &[Bytes], budget: &CallBudget) -> Result<(), Fault> {
     budget.claim(texts.iter().map(count).sum::<u64>() * PER_LINE)
 }
 
-fn unified(old: &[&[u8]], new: &[&[u8]], ends: Ends, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
+fn unified(old: &[&[u8]], new: &[&[u8]], ends: LineEnds, budget: &Arc<CallBudget>) -> Result<Bytes, Fault> {
     let changes = changes(old, new, budget)?;
     budget.check()?;
-    let mut made = Output::new(Most::ANY, budget);
+    let mut made = Output::new(OutputLimit::ANY, budget);
     made.write(b"--- a\n+++ b\n")?;
     if changes.iter().all(|change| matches!(change, DiffOp::Equal { .. })) {
         return Ok(made.into_bytes());
@@ -120,9 +120,9 @@ fn unified(old: &[&[u8]], new: &[&[u8]], ends: Ends, budget: &Arc<CallBudget>) -
     Ok(made.into_bytes())
 }
 
-fn place(header: &mut String, lines: Range<usize>, ends: Ends) {
+fn place(header: &mut String, lines: Range<usize>, ends: LineEnds) {
     let written = match lines.len() {
-        len if ends == Ends::LeftOut => write!(header, "{},{len}", lines.start + 1),
+        len if ends == LineEnds::LeftOut => write!(header, "{},{len}", lines.start + 1),
         1 => write!(header, "{}", lines.start + 1),
         // An empty range is named by the line before it.
         0 => write!(header, "{},0", lines.start),
@@ -131,14 +131,14 @@ fn place(header: &mut String, lines: Range<usize>, ends: Ends) {
     written.expect("text takes more text");
 }
 
-fn give(made: &mut Output, mark: u8, lines: &[&[u8]], ends: Ends) -> Result<(), Fault> {
+fn give(made: &mut Output, mark: u8, lines: &[&[u8]], ends: LineEnds) -> Result<(), Fault> {
     for line in lines {
         made.write(&[mark])?;
         made.write(line)?;
-        if ends == Ends::LeftOut || !line.ends_with(b"\n") {
+        if ends == LineEnds::LeftOut || !line.ends_with(b"\n") {
             made.write(b"\n")?;
         }
-        if ends == Ends::Kept && !line.ends_with(b"\n") {
+        if ends == LineEnds::Kept && !line.ends_with(b"\n") {
             made.write(NO_END)?;
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::pattern::{Caches, Pattern, REGEX};
-use super::split::{Gap, OfLines, of_lines, shown};
+use super::split::{Gap, LineVisitor, of_lines, shown};
 use crate::function::{Call, Fault, Kernel, Out};
 use crate::functions::kernels::{Begin, StreamingFunction, signature};
 use crate::functions::output::capped;
@@ -43,7 +43,7 @@ pub(super) fn add(functions: &mut Functions) {
             ParamKind::NUMBER,
             "the index of the line, from 0; an error if there are fewer lines",
         ),
-        |call| Ok(of_lines(call, Nth { index: call.number("index")?, found: false })),
+        |call| Ok(of_lines(call, NthLine { index: call.number("index")?, found: false })),
     );
     add(signature("unique/1.0.0", "The lines, without adjacent duplicates."), |call| {
         let mut before: Option<String> = None;
@@ -177,7 +177,7 @@ struct Head {
     gap: Gap,
 }
 
-impl OfLines for Head {
+impl LineVisitor for Head {
     fn line(&mut self, _: u64, line: &str, out: &mut Out) -> Result<(), Fault> {
         self.left -= 1;
         self.gap.before(out);
@@ -190,12 +190,12 @@ impl OfLines for Head {
     }
 }
 
-struct Nth {
+struct NthLine {
     index: u64,
     found: bool,
 }
 
-impl OfLines for Nth {
+impl LineVisitor for NthLine {
     fn line(&mut self, number: u64, line: &str, out: &mut Out) -> Result<(), Fault> {
         if number - 1 == self.index {
             out.write(line.as_bytes());
@@ -223,7 +223,7 @@ struct Sum {
     total: fn(f64, u64) -> Option<f64>,
 }
 
-impl OfLines for Sum {
+impl LineVisitor for Sum {
     fn line(&mut self, number: u64, line: &str, _: &mut Out) -> Result<(), Fault> {
         let digits = line.trim();
         if digits.is_empty() {

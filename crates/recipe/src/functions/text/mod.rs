@@ -16,7 +16,7 @@ use crate::function::Fault;
 use crate::registry::Functions;
 
 pub(super) use pattern::{Caches, Pattern, PatternCompiler};
-pub(super) use split::{OfLines, of_lines, shown};
+pub(super) use split::{LineVisitor, of_lines, shown};
 
 pub(super) fn add(functions: &mut Functions) {
     chars::add(functions);

@@ -9,7 +9,7 @@ use super::text;
 use crate::budget::CallBudget;
 use crate::function::{Call, Fault};
 use crate::functions::kernels::signature;
-use crate::functions::output::{Most, Output};
+use crate::functions::output::{Output, OutputLimit};
 use crate::param::ParamKind;
 use crate::registry::Functions;
 use crate::whole::{Body, whole};
@@ -114,7 +114,7 @@ fn replace(
     pattern: &Pattern,
     replacement: &str,
     input: &Bytes,
-    most: Most,
+    most: OutputLimit,
     budget: &Arc<CallBudget>,
 ) -> Result<Bytes, Fault> {
     let text = text(0, input)?;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::split::Lines;
-use crate::function::{Call, Fault, Kernel, Open, Out};
+use crate::function::{Call, Fault, Kernel, OpenInputs, Out};
 use crate::functions::kernels::{StreamingFunction, signature};
 use crate::functions::text::shown;
 use crate::param::ParamKind;
@@ -34,7 +34,7 @@ struct Select {
 }
 
 impl Kernel for Select {
-    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+    fn wants(&self, open: &OpenInputs<'_>) -> Option<usize> {
         open.first().filter(|_| self.at < self.ranges.len())
     }
 

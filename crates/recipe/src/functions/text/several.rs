@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::lines::lined;
 use super::split::{Gap, Lines};
-use crate::function::{Call, Fault, Kernel, Open, Out};
+use crate::function::{Call, Fault, Kernel, OpenInputs, Out};
 use crate::functions::kernels::{StreamingFunction, signature};
 use crate::functions::output::capped;
 use crate::param::ParamKind;
@@ -59,7 +59,7 @@ struct Zip {
 }
 
 impl Kernel for Zip {
-    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+    fn wants(&self, open: &OpenInputs<'_>) -> Option<usize> {
         let side = usize::from(self.left.is_some());
         open.has(side).then_some(side)
     }
@@ -138,7 +138,7 @@ impl Merge {
 }
 
 impl Kernel for Merge {
-    fn wants(&self, _: &Open<'_>) -> Option<usize> {
+    fn wants(&self, _: &OpenInputs<'_>) -> Option<usize> {
         self.waiting.last().copied()
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use memchr::memchr;
 
 use crate::budget::Claim;
-use crate::function::{Call, Fault, Kernel, Open, Out};
+use crate::function::{Call, Fault, Kernel, OpenInputs, Out};
 
 /// The maximum length of a line in bytes. A line is held in memory as a whole.
 pub(in crate::functions) const LINE_MOST: usize = 16 << 20;
@@ -122,7 +122,7 @@ impl Lines {
 }
 
 /// An operation on each line of one input.
-pub(in crate::functions) trait OfLines: Send + 'static {
+pub(in crate::functions) trait LineVisitor: Send + 'static {
     /// Processes the next line; `number` counts from 1.
     fn line(&mut self, number: u64, line: &str, out: &mut Out) -> Result<(), Fault>;
 
@@ -138,24 +138,24 @@ pub(in crate::functions) trait OfLines: Send + 'static {
     }
 }
 
-impl<F: FnMut(u64, &str, &mut Out) -> Result<(), Fault> + Send + 'static> OfLines for F {
+impl<F: FnMut(u64, &str, &mut Out) -> Result<(), Fault> + Send + 'static> LineVisitor for F {
     fn line(&mut self, number: u64, line: &str, out: &mut Out) -> Result<(), Fault> {
         self(number, line, out)
     }
 }
 
 /// A kernel that applies `each` to every line.
-pub(in crate::functions) fn of_lines(call: &Call<'_>, each: impl OfLines) -> Box<dyn Kernel> {
-    Box::new(Each { lines: Lines::of(call, 0), each })
+pub(in crate::functions) fn of_lines(call: &Call<'_>, each: impl LineVisitor) -> Box<dyn Kernel> {
+    Box::new(LinesKernel { lines: Lines::of(call, 0), each })
 }
 
-struct Each<T> {
+struct LinesKernel<T> {
     lines: Lines,
     each: T,
 }
 
-impl<T: OfLines> Kernel for Each<T> {
-    fn wants(&self, open: &Open<'_>) -> Option<usize> {
+impl<T: LineVisitor> Kernel for LinesKernel<T> {
+    fn wants(&self, open: &OpenInputs<'_>) -> Option<usize> {
         open.first().filter(|_| !self.each.is_done())
     }
 
