@@ -66,7 +66,7 @@ pub enum Error {
         known: u32,
     },
     /// The store has reached its quota.
-    #[error("the store uses {} of its quota of {}; collect it, unpin something or raise the quota", size::format(*.used), size::format(*.quota))]
+    #[error("there is no room for this write: the store uses {} of its quota of {}; remove or unpin items, or raise the quota", size::format(*.used), size::format(*.quota))]
     Quota {
         /// Bytes in use, with those of writes that are not finished.
         used: u64,
@@ -100,7 +100,7 @@ pub enum Error {
         name: String,
     },
     /// A name does not point to the address that the caller expected, and was not changed.
-    #[error("{name:?} {found}, not {expected} as expected; read it again and decide anew", found = points(found), expected = target(expected))]
+    #[error("{name:?} {found}, but {expected} was expected; read the name again before changing it", found = points(found), expected = target(expected))]
     NameConflict {
         /// The name.
         name: String,
@@ -180,7 +180,7 @@ fn points(found: &Option<Address>) -> String {
 }
 
 fn target(expected: &Option<Address>) -> String {
-    expected.map_or_else(|| "unset".to_owned(), |expected| format!("to {expected}"))
+    expected.map_or_else(|| "no address".to_owned(), |expected| expected.to_string())
 }
 
 impl From<crate::io::JobFailure> for Error {

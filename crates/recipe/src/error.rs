@@ -108,7 +108,7 @@ pub enum Error {
         rounds: u32,
     },
     /// The deadline passed.
-    #[error("the deadline passed before the value was there")]
+    #[error("the deadline passed before the value was computed")]
     Deadline,
     /// The executor accepts no more work at present.
     #[error(transparent)]

@@ -124,7 +124,8 @@ async fn find_or_put(backend: &Backend, input: &str, store: &Path) -> Result<Add
         return Ok(put.address);
     }
     if !path.is_file() {
-        return Err(backend.nothing_named(input).await);
+        let (what, help) = backend.unknown(input).await?;
+        return Err(Failure::of(format!("{what}; there is no such file either; {help}")));
     }
     let put = backend.put(&Input::open(path, path)?).await?;
     out::note(&format!("put the file {input} as {}", put.address));

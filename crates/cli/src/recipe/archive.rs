@@ -59,7 +59,11 @@ impl Export {
         if self.json && self.file == Path::new("-") {
             return Err(Failure::Wrong("--json and the archive cannot both go to stdout".to_owned()));
         }
-        self.at.run_until("stopped; the archive is not whole", MissingStore::Refuse, async |backend| {
+        let stopped = match self.file == Path::new("-") {
+            true => "stopped; the archive on stdout is incomplete",
+            false => "stopped; no archive was written",
+        };
+        self.at.run_until(stopped, MissingStore::Refuse, async |backend| {
             let addresses = match self.targets.is_empty() {
                 false => backend.find_all(&self.targets).await?,
                 true => {

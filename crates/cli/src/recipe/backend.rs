@@ -217,10 +217,15 @@ impl Backend {
 
     /// The failure of an unknown text, with the closest name as a suggestion.
     pub(super) async fn nothing_named(&self, text: &str) -> Failure {
-        let names = match self.refs().await {
-            Ok(names) => names,
-            Err(failure) => return failure,
-        };
+        match self.unknown(text).await {
+            Ok((what, help)) => Failure::of(format!("{what}; {help}")),
+            Err(failure) => failure,
+        }
+    }
+
+    /// The problem with an unknown text, and advice.
+    pub(super) async fn unknown(&self, text: &str) -> Result<(String, String), Failure> {
+        let names = self.refs().await?;
         let near = closest(text, names.iter().map(|(name, _)| name.as_str()));
         let help = match near {
             Some(near) => format!("did you mean {}?", quote(near)),
@@ -230,8 +235,7 @@ impl Backend {
                     .to_owned()
             }
         };
-        let error = Error::NoSuchName { name: text.to_owned() };
-        Failure::of(format!("{error}; {help}"))
+        Ok((Error::NoSuchName { name: text.to_owned() }.to_string(), help))
     }
 
     /// The addresses of several texts.

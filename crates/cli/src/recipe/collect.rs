@@ -77,8 +77,7 @@ impl Collect {
                     "removed": show::addresses(&done.removed), "dry_run": self.dry_run,
                 }));
             }
-            let removed = show::addresses(&done.removed);
-            out::data(&removed.iter().map(|address| format!("{address}\n")).collect::<String>())?;
+            show::lines(&done.removed)?;
             let verb = if self.dry_run { "would remove" } else { "removed" };
             out::note(&format!(
                 "{verb} {} ({}), {} and {}; {} held, {} too young, {} left for another time",

@@ -12,8 +12,8 @@ use crate::local_token;
 /// How to talk to a server.
 #[derive(Args)]
 pub(super) struct Credentials {
-    /// The file of the token for --server. Without this, the variable ANABRANCH_TOKEN is the token, or the server of
-    /// --data is told the token of its folder.
+    /// The file of the token for --server. The default is the token in ANABRANCH_TOKEN, or, for a server that owns the
+    /// store of --data, the token in that folder.
     #[arg(long, value_name = "FILE", env = "ANABRANCH_TOKEN_FILE", hide_env_values = true)]
     token_file: Option<PathBuf>,
     /// A PEM file of the authorities to trust for https:// instead of the system's.

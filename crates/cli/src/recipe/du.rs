@@ -23,7 +23,7 @@ Intermediate values that nothing holds count as `held by nothing`.
 Exit codes: 0 fine; 1 failed; 2 wrong usage; 3 fine, but data that had been acknowledged was lost (the \
 log says what).";
 
-/// Shows the use of space.
+/// Shows how much space is used.
 #[derive(Args)]
 pub(crate) struct Du {
     /// The maximum number of lines; the holders with the largest `alone` come first.

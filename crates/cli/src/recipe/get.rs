@@ -171,5 +171,8 @@ fn range(text: &str) -> Result<Range<u64>, String> {
         text => text.parse().map_err(|_| wrong()),
     };
     let range = number(first, 0)?..number(end, u64::MAX)?;
-    if range.start <= range.end { Ok(range) } else { Err(format!("{} is behind {}", range.start, range.end)) }
+    match range.start <= range.end {
+        true => Ok(range),
+        false => Err(format!("the range begins at byte {}, after its end, {}", range.start, range.end)),
+    }
 }

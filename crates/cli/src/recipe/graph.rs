@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anabranch_content::Address;
-use anabranch_recipe::{FileBytes, RecipeFile, UnknownFunction};
+use anabranch_recipe::{Error, FileBytes, Problem, Problems, RecipeFile, UnknownFunction};
+use anabranch_server::{ClientError, Code};
 use serde_json::{Value as Json, json};
 
 use super::backend::Backend;
@@ -33,12 +34,7 @@ pub(super) async fn put(
     unknown: UnknownFunction,
     store: &Path,
 ) -> Result<Vec<Entry>, Failure> {
-    let mut references = BTreeMap::new();
-    for name in file.references() {
-        if !references.contains_key(name) {
-            references.insert(name.to_owned(), backend.find(name).await?);
-        }
-    }
+    let references = references(backend, &file).await?;
     let mut blobs = Vec::with_capacity(file.blobs.len());
     for blob in &file.blobs {
         let put = match &blob.bytes {
@@ -51,11 +47,7 @@ pub(super) async fn put(
         };
         blobs.push(put.address);
     }
-    let mut insides = BTreeMap::new();
-    for (place, path) in file.insides() {
-        let address = backend.find(&format!("{}:{path}", blobs[place])).await?;
-        insides.insert((place, path.to_owned()), address);
-    }
+    let insides = insides(backend, &file, &blobs).await?;
     let added = backend.add_all(&file.drafts(&blobs, &references, &insides), unknown).await?;
     let mut entries = Vec::with_capacity(blobs.len() + added.len());
     for (blob, address) in file.blobs.into_iter().zip(blobs) {
@@ -88,6 +80,72 @@ pub(super) async fn put(
         }
     }
     Ok(entries)
+}
+
+/// The most missing names and paths that are reported.
+const PROBLEMS_MOST: usize = 20;
+
+/// The addresses of the names of the store that the file reads.
+async fn references(backend: &Backend, file: &RecipeFile) -> Result<BTreeMap<String, Address>, Failure> {
+    let (mut found, mut problems) = (BTreeMap::new(), Problems::default());
+    for name in file.references() {
+        match look_up(backend, name).await? {
+            Ok(address) => _ = found.insert(name.to_owned(), address),
+            Err((what, help)) => {
+                problems.error(Problem { help, ..file.reference_problem(name, what) });
+            }
+        }
+        if problems.errors.len() == PROBLEMS_MOST {
+            break;
+        }
+    }
+    if problems.is_fine() { Ok(found) } else { Err(problems.in_order().into()) }
+}
+
+/// The addresses of the paths that the file reads inside its folders, which are stored already.
+async fn insides(
+    backend: &Backend,
+    file: &RecipeFile,
+    blobs: &[Address],
+) -> Result<BTreeMap<(usize, String), Address>, Failure> {
+    let (mut found, mut problems) = (BTreeMap::new(), Problems::default());
+    for (blob, path) in file.insides() {
+        let folder = blobs[blob].to_string();
+        match look_up(backend, &format!("{folder}:{path}")).await? {
+            Ok(address) => _ = found.insert((blob, path.to_owned()), address),
+            Err((what, help)) => {
+                // The file's own name for the folder.
+                let what = what.replace(&folder, &file.blobs[blob].name);
+                problems.error(Problem { help, ..file.inside_problem(blob, path, what) });
+            }
+        }
+        if problems.errors.len() == PROBLEMS_MOST {
+            break;
+        }
+    }
+    if problems.is_fine() { Ok(found) } else { Err(problems.in_order().into()) }
+}
+
+/// The address of a text; or the problem with it, and advice.
+async fn look_up(
+    backend: &Backend,
+    text: &str,
+) -> Result<Result<Address, (String, Option<String>)>, Failure> {
+    match backend.look_up(text).await {
+        Ok(Some(address)) => Ok(Ok(address)),
+        Ok(None) => backend.unknown(text).await.map(|(what, help)| Err((what, Some(help)))),
+        Err(Failure::Failed(error)) if is_about_target(&*error) => Ok(Err((error.to_string(), None))),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Whether a lookup failed because of its text.
+fn is_about_target(error: &(dyn std::error::Error + 'static)) -> bool {
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(Error::NotInside { .. } | Error::Ambiguous { .. }), _) => true,
+        (_, Some(ClientError::Call { code, .. })) => matches!(code, Code::NotFound | Code::InvalidArgument),
+        _ => false,
+    }
 }
 
 /// Warns of recipes whose inputs are not in the store, and of a file whose entries cannot be found by name.

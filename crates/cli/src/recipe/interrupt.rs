@@ -13,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use super::progress;
 use crate::failure::Failure;
 use crate::out;
 
@@ -65,6 +66,7 @@ impl Interrupt {
         let mut task = JoinSet::new();
         task.spawn(async move {
             signals.recv().await;
+            progress::clear_line();
             out::note(&message);
             notify.notify_one();
             let second = pin!(signals.recv());

@@ -56,8 +56,7 @@ impl Invalidate {
                         "dry_run": self.dry_run,
                     }));
                 }
-                let listed = show::addresses(&done.addresses);
-                out::data(&listed.iter().map(|address| format!("{address}\n")).collect::<String>())?;
+                show::lines(&done.addresses)?;
                 let verb = if self.dry_run { "would forget" } else { "forgot" };
                 out::note(&format!(
                     "{verb} {} ({}), of {} looked at",

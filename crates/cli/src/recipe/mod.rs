@@ -79,7 +79,7 @@ pub(crate) enum Verb {
     /// Lists names, recipes and blobs, with sizes, values and holders.
     #[command(after_help = ls::HELP)]
     Ls(ls::Ls),
-    /// Shows the use of space: by kind, and per name, pin and import.
+    /// Shows how much space is used: by kind, and per name, pin and import.
     #[command(after_help = du::HELP)]
     Du(du::Du),
     /// Removes blobs, recipes and values that nothing holds.

@@ -91,7 +91,7 @@ impl Pins {
             let pins = all(backend).await?;
             match self.json {
                 true => show::json(&show::addresses(&pins).into()),
-                false => out::data(&pins.iter().map(|pin| format!("{pin}\n")).collect::<String>()),
+                false => show::lines(&pins),
             }
         })
     }

@@ -54,8 +54,16 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         if self.drawn {
-            let _ = io::stderr().lock().write_all(b"\r\x1b[K");
+            clear_line();
         }
+    }
+}
+
+/// Clears the line of a terminal, where a progress line may stand.
+pub(super) fn clear_line() {
+    let mut stderr = io::stderr().lock();
+    if stderr.is_terminal() {
+        let _ = stderr.write_all(b"\r\x1b[K");
     }
 }
 
@@ -124,7 +132,7 @@ fn computing_line([done, of, failed]: [u64; 3], calls: CallBytes, took: Duration
     let line = match of {
         0 | 1 if total > 0 => format!("computing: all {} read{wrote}", size::format(total)),
         0 => format!("computing: {} so far", count(done, "recipe")),
-        _ => format!("computing {} {done} of {of} recipes", bar(done, of)),
+        _ => format!("computing {} {done} of {}", bar(done, of), count(of, "recipe")),
     };
     let at_work = match of > 1 && total > 0 {
         true => format!("; at work: {} of {}", size::format(read), size::format(total)),
@@ -140,8 +148,12 @@ fn bytes_line(verb: &str, done: u64, of: Option<u64>, took: Duration) -> String 
         None => format!("{verb} {}, {speed}, {}", size::format(done), duration::format(took)),
         Some(of) => {
             let left = Duration::from_secs_f64((of.saturating_sub(done) as f64 / rate.max(1.0)).ceil());
+            let time = match left.is_zero() {
+                true => duration::format(took),
+                false => format!("{} left", duration::format(left)),
+            };
             let (bar, done, of) = (bar(done, of), size::format(done), size::format(of));
-            format!("{verb} {bar} {done} of {of}, {speed}, {} left", duration::format(left))
+            format!("{verb} {bar} {done} of {of}, {speed}, {time}")
         }
     }
 }
@@ -291,7 +303,7 @@ mod tests {
             |counts, read, total, written| computing_line(counts, CallBytes { read, total, written }, took);
         const MIB: u64 = 1 << 20;
         let cases = [
-            (line([0, 1, 0], 0, 0, 0), "computing [                              ] 0 of 1 recipes, 2 s"),
+            (line([0, 1, 0], 0, 0, 0), "computing [                              ] 0 of 1 recipe, 2 s"),
             (
                 line([0, 1, 0], 8 * MIB, 32 * MIB, 2 * MIB),
                 "computing [========                      ] 8 MiB of 32 MiB, 4 MiB/s, 6 s left, 2 MiB written",
@@ -313,9 +325,9 @@ mod tests {
         let shown = |progress: &ComputeProgress| progress.now()(Duration::from_secs(2));
         let address = Address::of(b"a file");
         progress.heard(&Notice::Event(Event::Begun { address, recipes: 1 }));
-        assert_eq!(shown(&progress), "computing [                              ] 0 of 1 recipes, 2 s");
+        assert_eq!(shown(&progress), "computing [                              ] 0 of 1 recipe, 2 s");
         progress.wrote(8 << 20);
-        let both = "computing [                              ] 0 of 1 recipes, 2 s; 8 MiB written";
+        let both = "computing [                              ] 0 of 1 recipe, 2 s; 8 MiB written";
         assert_eq!(shown(&progress), both);
         progress.heard(&Notice::Event(Event::Computed { address, output: address, size: 1, micros: 1 }));
         assert_eq!(shown(&progress), "writing 8 MiB, 4 MiB/s, 2 s");
@@ -328,6 +340,10 @@ mod tests {
         assert_eq!(
             bytes_line("reading", 8 << 20, Some(32 << 20), took),
             "reading [========                      ] 8 MiB of 32 MiB, 4 MiB/s, 6 s left"
+        );
+        assert_eq!(
+            bytes_line("reading", 32 << 20, Some(32 << 20), took),
+            "reading [==============================] 32 MiB of 32 MiB, 16 MiB/s, 2 s"
         );
         assert_eq!(bytes_line("reading", 0, Some(0), took), "reading 0 bytes, 0 bytes/s, 2 s");
     }

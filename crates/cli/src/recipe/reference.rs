@@ -26,7 +26,7 @@ pub(crate) enum Verb {
     /// Lists the addresses that a name has had, newest first.
     #[command(after_help = STORE_EXIT_CODES)]
     History(NameArgs),
-    /// Drops a name; its history stays, and holds what it has, unless --history is given.
+    /// Drops a name. Its history stays and holds its addresses, unless --history is given.
     #[command(after_help = STORE_EXIT_CODES)]
     Drop(DropName),
 }

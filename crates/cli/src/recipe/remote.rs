@@ -18,7 +18,7 @@ use crate::wait;
 pub(crate) struct Remote {
     #[command(flatten)]
     data: DataFolder,
-    /// The server to talk to, http://HOST:PORT or https://HOST:PORT, whatever --data says.
+    /// The server to use instead of the store of --data: http://HOST:PORT or https://HOST:PORT.
     #[arg(long, value_name = "URL", env = "ANABRANCH_SERVER", hide_env_values = true)]
     server: Option<String>,
     #[command(flatten)]

@@ -44,8 +44,7 @@ impl Scrub {
                         "index": found.index,
                     }))?;
                 } else {
-                    let damaged = show::addresses(&found.damaged);
-                    out::data(&damaged.iter().map(|address| format!("{address}\n")).collect::<String>())?;
+                    show::lines(&found.damaged)?;
                     let (records, files) = (count(found.records, "record"), count(found.files, "large blob"));
                     out::note(&format!("read {records} and {files}, {}", size::format(found.bytes)));
                     out::note(&match is_fine {

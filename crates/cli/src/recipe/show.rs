@@ -26,6 +26,11 @@ pub(super) fn addresses(addresses: &[Address]) -> Vec<String> {
     addresses.iter().map(Address::to_string).collect()
 }
 
+/// Writes addresses to stdout, one per line.
+pub(super) fn lines(addresses: &[Address]) -> Result<(), Failure> {
+    out::data(&addresses.iter().map(|address| format!("{address}\n")).collect::<String>())
+}
+
 /// Warns about inputs that are neither blobs nor recipes yet.
 pub(super) fn dangling(of: Option<&str>, addresses: &[Address]) {
     let of = of.map(|of| format!(" of `{of}`")).unwrap_or_default();

@@ -194,7 +194,7 @@ fn a_name_is_set_if_it_is_as_expected() {
     let folder = with_example("recipe_expected");
     let page = recipe(&folder, "ref get page").stdout;
     let taken = recipe(&folder, &format!("ref set page {} --if-is none", page.trim()));
-    assert!(taken.code == 1 && taken.stderr.contains("not unset as expected"), "{}", taken.shown());
+    assert!(taken.code == 1 && taken.stderr.contains("but no address was expected"), "{}", taken.shown());
     let set = recipe(&folder, "ref set copy page --if-is none");
     assert_eq!((set.code, set.stdout), (0, page.clone()));
     let same = recipe(&folder, "ref set copy page --if-is page");
@@ -276,15 +276,28 @@ fn problems_of_files_are_told_with_their_lines() {
             "wrong.yaml",
             "recipe:\n  a: {function: concat/1.0.0, inputs: [b]}\n  b: {function: concat/1.0.0, inputs: [a]}\n",
         ),
-        ("ref.toml", "[recipe.a]\nfunction = \"concat/1.0.0\"\ninputs = [\"ref:old\"]\n"),
+        (
+            "ref.toml",
+            "[recipe.a]\nfunction = \"concat/1.0.0\"\ninputs = [\"ref:old\", \"ref:123456\"]\n\n\
+             [recipe.b]\nfunction = \"concat/1.0.0\"\ninputs = [\"ref:old\", \"ref:deltas\"]\n",
+        ),
+        (
+            "inside.toml",
+            "[blob.site]\nfolder = \"site\"\n\n[recipe.a]\nfunction = \"concat/1.0.0\"\n\
+             inputs = [\"site:index.htm\", \"site:index.html\", \"site:css/none.css\"]\n",
+        ),
     ];
+    std::fs::create_dir_all(folder.join("site/css")).unwrap();
+    std::fs::write(folder.join("site/index.html"), "<h1>Delta</h1>\n").unwrap();
     files.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).unwrap());
     let commands = [
         "add --file wrong.toml",
         "add --file wrong.yaml",
         "add --file missing.toml",
         "add --file recipe.txt",
+        "put site/index.html --ref delta",
         "add --file ref.toml",
+        "add --file inside.toml",
     ];
     check(&folder, &commands, &expect_file!["recipe_said/problems.txt"]);
 }

@@ -207,6 +207,30 @@ fn ctrl_c_says_what_is_kept() {
     assert_eq!(recipe(&folder, "status").code, 0);
 }
 
+/// On a terminal, which `script` makes, a long get shows its bytes. Ctrl-C clears that line.
+#[test]
+fn a_terminal_shows_progress_in_bytes_until_ctrl_c() {
+    let (folder, _) = with_large("shared_terminal");
+    assert_eq!(recipe(&folder, "add brotli_compress/1.0.0 -i large -p quality:=11 --ref packed").code, 0);
+    let get = format!("{} recipe get packed -o packed.br", env!("CARGO_BIN_EXE_anabranch"));
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &get, "/dev/null"]).current_dir(&folder);
+    let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut terminal = script.stdout.take().unwrap();
+    let (mut said, mut piece) = (String::new(), [0; 4096]);
+    while !said.contains(" of 24 MiB") {
+        let len = terminal.read(&mut piece).unwrap();
+        assert!(len > 0, "it ended: {said:?}");
+        said.push_str(&String::from_utf8_lossy(&piece[..len]));
+    }
+    assert!(said.contains("\r\u{1b}[Kcomputing ["), "{said:?}");
+    script.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
+    terminal.read_to_string(&mut said).unwrap();
+    assert_eq!(script.wait().unwrap().code(), Some(130), "{said:?}");
+    assert!(said.contains("\r\u{1b}[Kstopped; values that were computed are kept\r\n"), "{said:?}");
+    assert!(!folder.join("packed.br").exists());
+}
+
 /// Ctrl-C while stdin is read says what stays, as at any other time.
 #[test]
 fn ctrl_c_while_stdin_is_read_is_told() {

@@ -207,43 +207,43 @@ fn help_of_runs() {
     check_help(
         &["runs"],
         &expect![[r#"
-        Lists the runs that a server has kept: plans, recipes, datasets
+            Lists the runs that a server has kept: plans, recipes, datasets
 
-        Usage: anabranch runs [OPTIONS]
+            Usage: anabranch runs [OPTIONS]
 
-        Options:
-              --data <DIR>         The folder of the store; without this, `.anabranch` here or in the
-                                   nearest folder above [env: ANABRANCH_DATA]
-              --server <URL>       The server to talk to, http://HOST:PORT or https://HOST:PORT, whatever
-                                   --data says [env: ANABRANCH_SERVER]
-              --token-file <FILE>  The file of the token for --server. Without this, the variable
-                                   ANABRANCH_TOKEN is the token, or the server of --data is told the token
-                                   of its folder [env: ANABRANCH_TOKEN_FILE]
-              --ca-file <FILE>     A PEM file of the authorities to trust for https:// instead of the
-                                   system's [env: ANABRANCH_CA_FILE]
-              --kind <KIND>        Only runs of a kind: plan, recipe, dataset
-              --state <STATE>      Only runs in a state: running, complete, degraded, failed, stopped
-              --name <NAME>        Only runs of the plan, recipe or dataset with this name
-              --limit <N>          The most runs in the list [default: 20]
-              --json               Prints one JSON object per line
-              --log <FORMAT>       Log lines on stderr: text or json, a level (off, error, warn, info,
-                                   debug), or both: json,debug. The level is warn if not given, and info for
-                                   `serve` [env: ANABRANCH_LOG] [default: text]
-          -h, --help               Print help
+            Options:
+                  --data <DIR>         The folder of the store; without this, `.anabranch` here or in the
+                                       nearest folder above [env: ANABRANCH_DATA]
+                  --server <URL>       The server to use instead of the store of --data: http://HOST:PORT or
+                                       https://HOST:PORT [env: ANABRANCH_SERVER]
+                  --token-file <FILE>  The file of the token for --server. The default is the token in
+                                       ANABRANCH_TOKEN, or, for a server that owns the store of --data, the
+                                       token in that folder [env: ANABRANCH_TOKEN_FILE]
+                  --ca-file <FILE>     A PEM file of the authorities to trust for https:// instead of the
+                                       system's [env: ANABRANCH_CA_FILE]
+                  --kind <KIND>        Only runs of a kind: plan, recipe, dataset
+                  --state <STATE>      Only runs in a state: running, complete, degraded, failed, stopped
+                  --name <NAME>        Only runs of the plan, recipe or dataset with this name
+                  --limit <N>          The most runs in the list [default: 20]
+                  --json               Prints one JSON object per line
+                  --log <FORMAT>       Log lines on stderr: text or json, a level (off, error, warn, info,
+                                       debug), or both: json,debug. The level is warn if not given, and info for
+                                       `serve` [env: ANABRANCH_LOG] [default: text]
+              -h, --help               Print help
 
-        Reads the files that `anabranch serve` keeps in the folder `runs` of its store: runs with a
-        timeline, and builds of datasets. With --server, the server is asked: it has the last 10,000 runs,
-        and those under way.
+            Reads the files that `anabranch serve` keeps in the folder `runs` of its store: runs with a
+            timeline, and builds of datasets. With --server, the server is asked: it has the last 10,000 runs,
+            and those under way.
 
-        stdout: a table, the latest run first; with --json one JSON object per line.
+            stdout: a table, the latest run first; with --json one JSON object per line.
 
-          anabranch runs --kind dataset --state failed
-          anabranch runs --server http://127.0.0.1:7421
-          anabranch run show 018f3c2a9d4b-0007
+              anabranch runs --kind dataset --state failed
+              anabranch runs --server http://127.0.0.1:7421
+              anabranch run show 018f3c2a9d4b-0007
 
-        Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.
-        exit 0
-    "#]],
+            Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.
+            exit 0
+        "#]],
     );
 }
 
@@ -252,41 +252,41 @@ fn help_of_run_show() {
     check_help(
         &["run", "show"],
         &expect![[r#"
-        Shows a run: its state, failures, ledger and timeline
+            Shows a run: its state, failures, ledger and timeline
 
-        Usage: anabranch run show [OPTIONS] <ID>
+            Usage: anabranch run show [OPTIONS] <ID>
 
-        Arguments:
-          <ID>  The run, as `anabranch runs` lists it
+            Arguments:
+              <ID>  The run, as `anabranch runs` lists it
 
-        Options:
-              --data <DIR>         The folder of the store; without this, `.anabranch` here or in the
-                                   nearest folder above [env: ANABRANCH_DATA]
-              --server <URL>       The server to talk to, http://HOST:PORT or https://HOST:PORT, whatever
-                                   --data says [env: ANABRANCH_SERVER]
-              --token-file <FILE>  The file of the token for --server. Without this, the variable
-                                   ANABRANCH_TOKEN is the token, or the server of --data is told the token
-                                   of its folder [env: ANABRANCH_TOKEN_FILE]
-              --ca-file <FILE>     A PEM file of the authorities to trust for https:// instead of the
-                                   system's [env: ANABRANCH_CA_FILE]
-              --html <FILE>        Writes the timeline as an HTML page; `-` is stdout
-              --json               Prints the run with all details as one JSON object
-              --log <FORMAT>       Log lines on stderr: text or json, a level (off, error, warn, info,
-                                   debug), or both: json,debug. The level is warn if not given, and info for
-                                   `serve` [env: ANABRANCH_LOG] [default: text]
-          -h, --help               Print help
+            Options:
+                  --data <DIR>         The folder of the store; without this, `.anabranch` here or in the
+                                       nearest folder above [env: ANABRANCH_DATA]
+                  --server <URL>       The server to use instead of the store of --data: http://HOST:PORT or
+                                       https://HOST:PORT [env: ANABRANCH_SERVER]
+                  --token-file <FILE>  The file of the token for --server. The default is the token in
+                                       ANABRANCH_TOKEN, or, for a server that owns the store of --data, the
+                                       token in that folder [env: ANABRANCH_TOKEN_FILE]
+                  --ca-file <FILE>     A PEM file of the authorities to trust for https:// instead of the
+                                       system's [env: ANABRANCH_CA_FILE]
+                  --html <FILE>        Writes the timeline as an HTML page; `-` is stdout
+                  --json               Prints the run with all details as one JSON object
+                  --log <FORMAT>       Log lines on stderr: text or json, a level (off, error, warn, info,
+                                       debug), or both: json,debug. The level is warn if not given, and info for
+                                       `serve` [env: ANABRANCH_LOG] [default: text]
+              -h, --help               Print help
 
-        Failures and fallbacks come first, then the ledger (the degraded parts of the answer), then one bar
-        per node: `-` waited for inputs, `.` waited for a slot, a limit or a retry, `=` worked. A `*` marks
-        the critical path, `|` the deadline.
+            Failures and fallbacks come first, then the ledger (the degraded parts of the answer), then one bar
+            per node: `-` waited for inputs, `.` waited for a slot, a limit or a retry, `=` worked. A `*` marks
+            the critical path, `|` the deadline.
 
-          anabranch run show 018f3c2a9d4b-0007
-          anabranch run show 018f3c2a9d4b-0007 --html timeline.html
-          anabranch run show 018f3c2a9d4b-0007 --server http://127.0.0.1:7421
+              anabranch run show 018f3c2a9d4b-0007
+              anabranch run show 018f3c2a9d4b-0007 --html timeline.html
+              anabranch run show 018f3c2a9d4b-0007 --server http://127.0.0.1:7421
 
-        Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.
-        exit 0
-    "#]],
+            Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage.
+            exit 0
+        "#]],
     );
 }
 
@@ -305,11 +305,11 @@ fn help_of_dataset_submit() {
             Options:
                   --data <DIR>             The folder of the store; without this, `.anabranch` here or in the
                                            nearest folder above [env: ANABRANCH_DATA]
-                  --server <URL>           The server to talk to, http://HOST:PORT or https://HOST:PORT,
-                                           whatever --data says [env: ANABRANCH_SERVER]
-                  --token-file <FILE>      The file of the token for --server. Without this, the variable
-                                           ANABRANCH_TOKEN is the token, or the server of --data is told the
-                                           token of its folder [env: ANABRANCH_TOKEN_FILE]
+                  --server <URL>           The server to use instead of the store of --data: http://HOST:PORT or
+                                           https://HOST:PORT [env: ANABRANCH_SERVER]
+                  --token-file <FILE>      The file of the token for --server. The default is the token in
+                                           ANABRANCH_TOKEN, or, for a server that owns the store of --data, the
+                                           token in that folder [env: ANABRANCH_TOKEN_FILE]
                   --ca-file <FILE>         A PEM file of the authorities to trust for https:// instead of the
                                            system's [env: ANABRANCH_CA_FILE]
                   --models <MODELS.yaml>   A file with `model_configs` and `providers`, for servers that allow

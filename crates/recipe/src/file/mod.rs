@@ -21,6 +21,7 @@ mod named;
 mod read;
 mod order;
 mod check;
+mod source;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,6 +36,8 @@ use crate::registry::Functions;
 use anabranch_content::Address;
 
 pub use named::NamedPath;
+
+use source::Source;
 
 /// The format of a recipe file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,8 @@ pub struct RecipeFile {
     pub blobs: Vec<FileBlob>,
     /// The recipes, each after those that it reads.
     pub recipes: Vec<FileRecipe>,
+    /// The names and paths that only a store can find.
+    source: Source,
 }
 
 /// A blob of a recipe file.
@@ -141,14 +146,17 @@ impl RecipeFile {
         let name = path.display().to_string();
         let whole = |what: String, help: &str| Problems::from(Problem::new(&name, what).help(help));
         let Some(format) = FileFormat::of(path) else {
-            return Err(whole("not a recipe file by its name".to_owned(), "call it .toml, .yaml or .yml"));
+            return Err(whole(
+                "the name of a recipe file ends in .toml, .yaml or .yml".to_owned(),
+                "rename the file",
+            ));
         };
         if std::fs::metadata(path).is_ok_and(|found| found.len() >= FILE_MOST) {
             let what = format!("a recipe file is smaller than {}", size::format(FILE_MOST));
             return Err(whole(what, "keep large blobs in files, and name them with `file`"));
         }
         let text = std::fs::read_to_string(path)
-            .map_err(|error| whole(format!("cannot be read: {error}"), "name a recipe file that is there"))?;
+            .map_err(|error| whole(format!("cannot be read: {error}"), "check the path"))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::parse_in(&read::Folder { path: folder, outside }, &name, &text, format, &(functions, unknown))
     }
@@ -180,20 +188,24 @@ impl RecipeFile {
         notes.none_or(file)
     }
 
-    /// The named references that the recipes of the file read.
+    /// The named references that the recipes of the file read, each once.
     pub fn references(&self) -> impl Iterator<Item = &str> {
-        self.recipes.iter().flat_map(|recipe| &recipe.inputs).filter_map(|input| match input {
-            FileInput::Reference(name) => Some(name.as_str()),
-            _ => None,
-        })
+        self.source.references.keys().map(String::as_str)
     }
 
-    /// The paths inside folders that the recipes of the file read, each with the index of its blob.
+    /// The paths inside folders that the recipes of the file read, each once, with the index of its blob.
     pub fn insides(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.recipes.iter().flat_map(|recipe| &recipe.inputs).filter_map(|input| match input {
-            FileInput::Inside(place, path) => Some((*place, path.as_str())),
-            _ => None,
-        })
+        self.source.insides.keys().map(|(blob, path)| (*blob, path.as_str()))
+    }
+
+    /// A problem with an input that reads this reference.
+    pub fn reference_problem(&self, name: &str, what: impl Into<String>) -> Problem {
+        self.source.problem(self.source.references.get(name), what)
+    }
+
+    /// A problem with an input that reads this path inside the blob at this index.
+    pub fn inside_problem(&self, blob: usize, path: &str, what: impl Into<String>) -> Problem {
+        self.source.problem(self.source.insides.get(&(blob, path.to_owned())), what)
     }
 
     /// The recipes to add, given the addresses of the blobs, of the references, and of the paths inside folders.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use anabranch_document::Notes;
+use anabranch_document::{Notes, Span};
 use anabranch_engine::Dag;
 use anabranch_text::{circle, quote};
 
@@ -26,7 +26,9 @@ pub(super) fn linked(entries: &[Entry], notes: &mut Notes<'_>) -> RecipeFile {
     if !notes.is_empty() {
         return RecipeFile::default();
     }
-    sorted(entries, &places, order)
+    let mut file = sorted(entries, &places, order);
+    (file.source.name, file.source.text) = (notes.file().to_owned(), notes.text().into());
+    file
 }
 
 /// The index of each name.
@@ -113,13 +115,18 @@ fn sorted(entries: &[Entry], places: &HashMap<String, usize>, order: Vec<usize>)
             }
             EntryContent::Recipe(call) => {
                 ends_at[place] = file.recipes.len();
-                let input = |input: &Input| match input {
-                    Input::Reference(name) => FileInput::Reference(name.clone()),
+                let mut input = |at: &Span, input: &Input| match input {
+                    Input::Reference(name) => {
+                        file.source.references.entry(name.clone()).or_insert_with(|| at.clone());
+                        FileInput::Reference(name.clone())
+                    }
                     Input::Address(address) => FileInput::Address(*address),
                     Input::Named(name) => {
                         let (read, path) = place_of(name, places).expect("all names were looked up");
                         match (&entries[read].what, path) {
                             (EntryContent::Blob(_), Some(path)) => {
+                                let inside = (ends_at[read], path.to_owned());
+                                file.source.insides.entry(inside).or_insert_with(|| at.clone());
                                 FileInput::Inside(ends_at[read], path.to_owned())
                             }
                             (EntryContent::Blob(_), None) => FileInput::Blob(ends_at[read]),
@@ -127,7 +134,7 @@ fn sorted(entries: &[Entry], places: &HashMap<String, usize>, order: Vec<usize>)
                         }
                     }
                 };
-                let inputs = call.inputs.iter().map(|(_, named)| input(named)).collect();
+                let inputs = call.inputs.iter().map(|(at, named)| input(at, named)).collect();
                 let Some((_, function)) = call.function.clone() else { continue };
                 file.recipes.push(FileRecipe { name, function, inputs, params: params(call), reference });
             }

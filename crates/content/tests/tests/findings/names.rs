@@ -35,7 +35,9 @@ async fn a_name_changes_only_from_the_expected_value() {
     );
     assert_eq!(
         conflict.to_string(),
-        format!("\"report\" points to {first}, not unset as expected; read it again and decide anew")
+        format!(
+            "\"report\" points to {first}, but no address was expected; read the name again before changing it"
+        )
     );
     let conflict = store.name_if("report", None, Some(second)).await.unwrap_err();
     assert!(!conflict.is_transient());
