@@ -2,7 +2,7 @@
 
 use anabranch_content::Address;
 use anabranch_recipe::Source;
-use anabranch_text::count;
+use anabranch_text::{Plain, count};
 use serde_json::{Value as Json, json};
 
 use crate::failure::Failure;
@@ -14,10 +14,12 @@ pub(super) fn json(value: &Json) -> Result<(), Failure> {
     out::data(&format!("{value:#}\n"))
 }
 
-/// Writes facts, one per line, as a table without a header.
+/// Writes facts, one per line, as a table without a header. They have no control characters, because recipes and names
+/// may be untrusted.
 pub(super) fn facts(facts: &[(&str, String)]) -> Result<(), Failure> {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let line = |(name, fact): &(&str, String)| format!("{name:<width$}  {fact}").trim_end().to_owned() + "\n";
+    let line =
+        |(name, fact): &(&str, String)| format!("{}\n", Plain(format!("{name:<width$}  {fact}").trim_end()));
     out::data(&facts.iter().map(line).collect::<String>())
 }
 
