@@ -23,6 +23,15 @@ pub(super) fn facts(facts: &[(&str, String)]) -> Result<(), Failure> {
     out::data(&facts.iter().map(line).collect::<String>())
 }
 
+/// A name as one word of a command that a user may copy to a shell. It is quoted if a shell would read it otherwise.
+pub(super) fn shell_word(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(&byte);
+    match !name.is_empty() && name.bytes().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', r"'\''")),
+    }
+}
+
 /// Addresses as text.
 pub(super) fn addresses(addresses: &[Address]) -> Vec<String> {
     addresses.iter().map(Address::to_string).collect()
