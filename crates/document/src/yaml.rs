@@ -30,8 +30,9 @@ pub(crate) fn parse(text: &str, limits: Limits, notes: &mut Notes<'_>) -> Option
 
 /// The reader's message for who wrote the file: not for who set up the reader, and without the place.
 fn message(what: &str) -> &str {
-    const OWN: [(&str, &str); 4] = [
+    const OWN: [(&str, &str); 5] = [
         ("alias replay limit", "aliases repeat too many values"),
+        ("budget breached: RecordedAnchor", "aliases repeat too many values"),
         ("budget breached: Nodes", "the file has too many values"),
         ("budget breached: Events", "the file has too many values"),
         ("multiple YAML documents", "the file has more than one document"),
@@ -47,11 +48,15 @@ fn options(limits: Limits) -> serde_saphyr::Options {
     let mut options = serde_saphyr::Options::default();
     options.with_snippet = false;
     options.strict_booleans = true;
-    options.alias_limits.max_total_replayed_events = limits.nodes.min(1_000_000);
+    let repeated = limits.nodes.min(1_000_000);
+    options.alias_limits.max_total_replayed_events = repeated;
     if let Some(budget) = &mut options.budget {
         budget.max_nodes = limits.nodes;
         budget.max_events = 2 * limits.nodes;
         budget.max_depth = DEEPEST;
+        budget.max_recorded_anchor_events = repeated;
+        // Many entries may share one anchor. What they repeat is bounded by the number of values.
+        budget.enforce_alias_anchor_ratio = false;
     }
     options
 }

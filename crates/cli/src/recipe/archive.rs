@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_content::{Address, ExportReport};
-use anabranch_text::{count, size, utc};
+use anabranch_text::{Plain, count, size, utc};
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
@@ -142,7 +142,7 @@ impl Import {
                          anabranch recipe ref set {0} {1}",
                         it.name, it.address
                     )),
-                    None => out::data(&format!("{} {}\n", it.address, it.name))?,
+                    None => out::data(&format!("{} {}\n", it.address, Plain(&it.name)))?,
                     Some(other) => out::note(&format!(
                         "warning: `{}` is {other} here and stays so; the archive has {}",
                         it.name, it.address

@@ -1,11 +1,11 @@
 //! Calls about the content of a store: pages of items, short addresses, space and its holders, single removals.
 
 use anabranch_content::{Address, DryRun, ListedBlob, ListedDerivation, RemovedItems, Root, Usage};
-use anabranch_text::quote;
 
 use super::backend::Backend;
 use super::owner::Owner;
 use super::place::Connection;
+use super::show::shell_word;
 use crate::failure::Failure;
 
 impl Backend {
@@ -107,7 +107,7 @@ pub(super) fn holder(root: &Root) -> String {
 pub(super) fn way_out(root: &Root) -> String {
     match root {
         Root::Name(name) | Root::History(name) => {
-            format!("`anabranch recipe ref drop {} --history` drops that name", quote(name).trim_matches('`'))
+            format!("`anabranch recipe ref drop {} --history` drops that name", shell_word(name))
         }
         Root::Pin(pin) => format!("`anabranch recipe unpin {}` drops that pin", short(pin)),
         Root::Import { id, .. } => format!("`anabranch recipe imports drop {id}` drops that import"),

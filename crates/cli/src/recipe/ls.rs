@@ -194,7 +194,7 @@ impl Page {
         let none = "nothing is stored yet; `anabranch recipe put FILE` stores a blob";
         show::table(&table, self.rows.len(), none)?;
         for (kind, after) in &self.next {
-            let kind = kind.word();
+            let (kind, after) = (kind.word(), show::shell_word(after));
             out::note(&format!("there are more {kind}: `anabranch recipe ls --kind {kind} --after {after}`"));
         }
         Ok(())

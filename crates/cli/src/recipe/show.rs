@@ -2,7 +2,7 @@
 
 use anabranch_content::Address;
 use anabranch_recipe::Source;
-use anabranch_text::count;
+use anabranch_text::{Plain, count};
 use serde_json::{Value as Json, json};
 
 use crate::failure::Failure;
@@ -14,11 +14,22 @@ pub(super) fn json(value: &Json) -> Result<(), Failure> {
     out::data(&format!("{value:#}\n"))
 }
 
-/// Writes facts, one per line, as a table without a header.
+/// Writes facts, one per line, as a table without a header. They have no control characters, because recipes and names
+/// may be untrusted.
 pub(super) fn facts(facts: &[(&str, String)]) -> Result<(), Failure> {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let line = |(name, fact): &(&str, String)| format!("{name:<width$}  {fact}").trim_end().to_owned() + "\n";
+    let line =
+        |(name, fact): &(&str, String)| format!("{}\n", Plain(format!("{name:<width$}  {fact}").trim_end()));
     out::data(&facts.iter().map(line).collect::<String>())
+}
+
+/// A name as one word of a command that a user may copy to a shell. It is quoted if a shell would read it otherwise.
+pub(super) fn shell_word(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@%+=,".contains(&byte);
+    match !name.is_empty() && name.bytes().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', r"'\''")),
+    }
 }
 
 /// Addresses as text.

@@ -222,6 +222,31 @@ fn a_name_that_looks_like_an_address_is_not_imported() {
     assert!(!recipe(&folder, "ref list --data other").stdout.contains("facade"));
 }
 
+/// X16: what a stranger's archive brings cannot clear the screen, nor turn a line around.
+#[test]
+fn recipes_of_strangers_cannot_write_to_the_terminal() {
+    let folder = empty("recipe_escapes");
+    let run = |args: &[&str]| {
+        let said = in_folder(&folder, &[&["recipe"], args].concat(), "");
+        let all = format!("{}{}", said.stdout, said.stderr);
+        assert!(!all.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{args:?}: {all:?}");
+        assert_eq!(said.code, 0, "{args:?}: {all}");
+        all
+    };
+    let odd = "odd\u{202e}";
+    let function = format!("{odd}/1");
+    run(&["add", &function, "--allow-unknown", "-p", "note=\u{9b}2J\u{1b}[2J\u{202e}", "--ref", odd]);
+    run(&["export", "odd.archive", odd]);
+    let imported = run(&["import", "odd.archive", "--data", "other"]);
+    assert!(imported.contains(r" odd\u{202e}"), "{imported}");
+    let resolved = run(&["resolve", odd, "--data", "other"]);
+    assert!(resolved.contains(r"odd\u{202e}/1"), "{resolved}");
+    assert!(resolved.contains(r#"note = "\u{9b}2J\u001b[2J\u{202e}""#), "{resolved}");
+    for args in [&["ls"][..], &["ref", "list"], &["tree", odd], &["explain", odd], &["imports"]] {
+        run(&[args, &["--data", "other"]].concat());
+    }
+}
+
 #[test]
 fn functions_are_listed() {
     let folder = empty("recipe_functions");

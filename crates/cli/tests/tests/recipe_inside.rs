@@ -7,7 +7,7 @@ use anabranch_content::Address;
 use expect_test::expect_file;
 use serde_json::Value as Json;
 
-use crate::binary::CommandOutput;
+use crate::binary::{CommandOutput, in_folder};
 use crate::recipe::{check, empty, recipe, with_example};
 use crate::recipe_served::Server;
 
@@ -33,6 +33,31 @@ fn a_store_is_listed_and_measured() {
         "du --most 1",
     ];
     check(&folder, &commands, &expect_file!["recipe_said/inside.txt"]);
+}
+
+/// A user copies the commands that messages suggest, and a name may be a stranger's.
+#[test]
+fn suggested_commands_name_a_name_in_one_word() {
+    let folder = empty("recipe_words");
+    std::fs::write(folder.join("a.txt"), "ab").unwrap();
+    let run = |args: &[&str]| in_folder(&folder, &[&["recipe"], args].concat(), "");
+    let long = "n".repeat(200);
+    for (name, word) in [
+        ("plain/name-1.0", "plain/name-1.0"),
+        ("my report", "'my report'"),
+        ("$(reboot); `reboot`", "'$(reboot); `reboot`'"),
+        ("it's", r"'it'\''s'"),
+        (&*long, &*long),
+    ] {
+        assert_eq!(run(&["put", "a.txt", "--ref", name]).code, 0);
+        assert_eq!(run(&["ref", "set", "zebra", name]).code, 0);
+        let listed = run(&["ls", "--kind", "names", "--most", "1"]).stderr;
+        assert!(listed.ends_with(&format!("--kind names --after {word}`\n")), "{listed}");
+        assert_eq!(run(&["ref", "drop", "zebra", "--history"]).code, 0);
+        let held = run(&["rm", name]).stderr;
+        assert!(held.contains(&format!("`anabranch recipe ref drop {word} --history`")), "{held}");
+        assert_eq!(run(&["ref", "drop", name, "--history"]).code, 0);
+    }
 }
 
 #[test]

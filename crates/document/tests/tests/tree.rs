@@ -131,6 +131,14 @@ fn broken_yaml_and_toml_say_where() {
     );
 }
 
+/// Entries of a file may share what they have in common.
+#[test]
+fn an_anchor_may_have_many_aliases() {
+    let text = format!("a: &a {{b: 1}}\nlist: [{}*a]\n", "*a, ".repeat(999));
+    let shown = shown(Format::Yaml, &text);
+    assert_eq!(shown.matches("{b<*a>: Int(1)<*a>}").count(), 1000, "{shown:.200}");
+}
+
 #[test]
 fn hostile_files_are_refused_soon() {
     let limits = Limits { bytes: 4 << 20, nodes: 100_000 };

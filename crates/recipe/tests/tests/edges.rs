@@ -400,6 +400,25 @@ async fn a_function_that_wants_more_than_there_is_is_stopped() {
     assert!(matches!(&error, Error::Panicked { message, .. } if message.contains("has ended")), "{error}");
 }
 
+/// H7: each open input takes memory, whatever its size, so a call cannot open more files than memory allows.
+#[tokio::test]
+async fn a_call_with_many_open_inputs_has_the_memory_for_them() {
+    let store = Store::in_memory(Config::default()).unwrap();
+    let engine = Engine::new(&anabranch_engine::Config::default()).unwrap();
+    let config = anabranch_recipe::Config { memory_bytes: 32 << 20, ..Default::default() };
+    let executor = Executor::new(store, Functions::builtin(), engine, config);
+    let lines = leaf(&executor, "a\nb\n").await;
+    // 24 MiB are for large calls.
+    for (inputs, fits) in [(20, true), (40, false)] {
+        let merged = recipe(&executor, "merge_sorted", &vec![lines; inputs]).await;
+        match get(&executor, merged).await {
+            Ok(value) => assert!(fits && value.len() == inputs * 4 - 1, "{inputs}: {value:?}"),
+            Err(Error::Function { fault: Fault::TooLarge { .. }, .. }) => assert!(!fits, "{inputs}"),
+            Err(other) => panic!("{inputs}: {other}"),
+        }
+    }
+}
+
 /// Two functions of one id would give two values one address.
 #[test]
 #[should_panic(expected = "there is a function `uppercase/1.0.0` already; choose another name or version")]
