@@ -367,6 +367,34 @@ async fn jobs_wait_in_order_and_are_cancelled() {
     assert_eq!(not_yet.status, 409);
 }
 
+/// A build that cannot write its files says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_error_of_a_build_has_its_cause() {
+    let data = TempFolder::new();
+    let gate = Gate::default();
+    let _open = OpenOnDrop(gate.clone());
+    let waits = gate.clone();
+    let reply = move |_: &anabranch_testkit::ModelCall| {
+        waits.wait();
+        "a poem".to_owned()
+    };
+    let model = ModelServer::start(ModelScript { reply: Some(Arc::new(reply)), ..ModelScript::default() });
+    let models = models_file(data.path(), &model.endpoint());
+    let http = start(data.path(), |settings| {
+        settings.models = Some(models);
+        settings.builds_most = 1;
+    })
+    .await;
+    accepted(&submit(&http, &json!({ "config": NUMBERED, "rows": 1 })).await);
+    let queued = accepted(&submit(&http, &demo(3)).await);
+    std::fs::write(data.path().join("datasets").join(&queued).join("output"), "no folder").unwrap();
+    gate.open();
+    let failed = ended(&http, &queued).await;
+    assert_eq!(failed["state"], "failed", "{failed}");
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.contains("output") && error.contains("(os error "), "{error}");
+}
+
 /// The console reads lists every few seconds.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_does_not_read_the_folders_of_ended_jobs_again() {
