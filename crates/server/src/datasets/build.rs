@@ -136,6 +136,7 @@ async fn open(datasets: &Datasets, job: &Arc<Job>) -> Result<(LoadedConfig, Data
         let mut dataset = Dataset::from_config(&loaded, &shared.engine, &models, &post)
             .map_err(|error| told(&error, &job))?;
         dataset.watch_cells();
+        dataset.bound_memory(shared.settings.memory_most);
         Ok((loaded, dataset))
     });
     opened.await.map_err(|failure| failure.message)?
