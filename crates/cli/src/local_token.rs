@@ -60,6 +60,10 @@ fn write(data: &Path, file: &Path) -> io::Result<()> {
             _ => Ok(()),
         };
     }
+    // The note of the last start is mostly right, and a full disk takes no other.
+    if fs::read(&note).is_ok_and(|noted| noted == file.as_os_str().as_encoded_bytes()) {
+        return Ok(());
+    }
     let unfinished = data.join(format!("{NOTE}.new"));
     let mut options = OpenOptions::new();
     let mut written = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
@@ -94,6 +98,19 @@ mod tests {
         }
         note(&data, &data.join("token")).unwrap();
         assert_eq!(find(&data).unwrap(), Some(data.join("token")));
+        fs::remove_dir_all(data).unwrap();
+    }
+
+    /// A server starts again on a full disk, where nothing can be written.
+    #[test]
+    fn a_note_that_is_right_is_not_written_again() {
+        let (data, file) = (folder("again"), Path::new("/elsewhere/token"));
+        note(&data, file).unwrap();
+        // In its place, no new note can be prepared.
+        fs::create_dir(data.join("token-file.new")).unwrap();
+        note(&data, file).unwrap();
+        assert_eq!(find(&data).unwrap(), Some(file.to_owned()));
+        assert!(note(&data, Path::new("/another/token")).is_err());
         fs::remove_dir_all(data).unwrap();
     }
 

@@ -85,7 +85,7 @@ impl Serve {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(config.threads).max_blocking_threads(BLOCKING_THREADS);
         let runtime = wait::runtime(&mut builder)?;
-        wait::on(&runtime, Box::pin(serve(config, stopped, |_| std::future::pending())))
+        wait::and_end(runtime, Box::pin(serve(config, stopped, |_| std::future::pending())))
     }
 
     /// The settings: flags, environment and project file together.

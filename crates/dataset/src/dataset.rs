@@ -89,6 +89,8 @@ pub struct Dataset {
     pub(crate) stop: StopSwitch,
     /// The states of single cells are kept for displays.
     pub(crate) watches_cells: bool,
+    /// The most bytes of the values of unfinished row groups.
+    pub(crate) memory_most: Option<usize>,
 }
 
 /// Columns that are generated together.
@@ -196,6 +198,7 @@ impl Dataset {
             models: Vec::new(),
             stop: StopSwitch::default(),
             watches_cells: false,
+            memory_most: None,
         }
     }
 
@@ -251,6 +254,12 @@ impl Dataset {
     /// Keeps the state of each cell while the dataset is built, for displays: [`Progress::cells`](crate::Progress::cells).
     pub fn watch_cells(&mut self) {
         self.watches_cells = true;
+    }
+
+    /// Stops the build once the values of its unfinished row groups take more than about so many bytes, for configurations by
+    /// users who may not have all memory. To write a group takes a few times the memory of its values in addition.
+    pub fn bound_memory(&mut self, most: usize) {
+        self.memory_most = Some(most);
     }
 
     /// The options of the build run.

@@ -19,7 +19,7 @@ use crate::dry::DryWatch;
 use crate::error::Error;
 use crate::errors::RowError;
 use crate::fault::Fault;
-use crate::grid::{GroupRun, RowValues};
+use crate::grid::{GroupRun, RowValues, ValueMemory};
 use crate::job;
 use crate::journal::Journal;
 use crate::output::{Folder, GroupFiles, GroupOnDisk};
@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) journal: Option<Journal>,
     /// Whether recorded replies may replace calls.
     pub(crate) has_replies: bool,
+    /// `None` if the values may take any memory.
+    pub(crate) memory: Option<ValueMemory>,
     pub(crate) stop: StopSwitch,
     /// Set in a dry run, which pays for nothing and writes nothing.
     pub(crate) dry: Option<Arc<DryWatch>>,
@@ -200,7 +202,7 @@ fn end_dry(shared: &Shared, dry: &DryWatch, rows: GroupRows) -> GroupEnd {
 /// The rows of a group before anything is generated: as the stage before left them, or empty.
 async fn first_values(shared: &Arc<Shared>, task: &GroupTask) -> Result<RowValues, Error> {
     let program = &shared.program;
-    let empty = |ids| RowValues::new(ids, program.columns.len(), program.may_skip);
+    let empty = |ids| shared.no_values(ids);
     let Some(input) = &shared.input else { return Ok(empty(task.rows.clone().collect())) };
     let (input, positions) = (Arc::clone(input), task.rows.clone());
     let table = job::blocking(&shared.engine, move || input.read(positions)).await??;
@@ -299,7 +301,7 @@ fn restore(shared: &Shared, group: u64, table: Table) -> Result<RowValues, Error
     let added = (0..).map(|number| ADDED_ROWS | group << 24 | number);
     let ids: Vec<u64> = table.ids.iter().zip(added).map(|(id, added)| id.unwrap_or(added)).collect();
     let program = &shared.program;
-    let mut values = RowValues::new(ids, program.columns.len(), program.may_skip);
+    let mut values = shared.no_values(ids);
     for TableColumn { name, values: column, .. } in table.columns {
         let Some(number) = program.column(&name) else {
             return Err(Error::Processor {
@@ -416,6 +418,13 @@ fn group_event(shared: &Shared, group: u64, rows: usize, errors: &[RowError]) ->
 }
 
 impl Shared {
+    /// Rows without values.
+    fn no_values(&self, ids: Vec<u64>) -> RowValues {
+        let mut values = RowValues::new(ids, self.program.columns.len(), self.program.may_skip);
+        self.memory.iter().for_each(|memory| values.count_in(memory));
+        values
+    }
+
     /// The time of all runs of the build.
     pub(crate) fn elapsed(&self) -> Duration {
         self.ran_before + self.engine.clock().now().saturating_duration_since(self.started)

@@ -1,4 +1,5 @@
-//! Ends a build early: on request, when too many calls of a model fail, or when the journal cannot be written.
+//! Ends a build early: on request, when too many calls of a model fail, when the journal cannot be written, or when its values
+//! take too much memory.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,6 +24,8 @@ pub enum StopReason {
     Budget(Cap),
     /// A paid reply could not be recorded.
     Journal(Arc<journal::Error>),
+    /// The values of row groups in progress take more than so many bytes.
+    Memory { most: usize },
 }
 
 /// The calls of a model of which too many failed.
@@ -56,6 +59,12 @@ impl fmt::Display for StopReason {
             }
             StopReason::Budget(cap) => write!(f, "{cap}"),
             StopReason::Journal(error) => write!(f, "{error}"),
+            StopReason::Memory { most } => write!(
+                f,
+                "the values of unfinished row groups take more than {}; lower `buffer_size` or \
+                 `max_concurrent_row_groups`, or make shorter values",
+                anabranch_text::size::format(*most as u64)
+            ),
         }
     }
 }

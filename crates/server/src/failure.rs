@@ -1,6 +1,5 @@
 //! The responses to failed calls, over gRPC and HTTP.
 
-use std::error::Error as _;
 use std::io;
 
 use anabranch_content::Error as StoreError;
@@ -37,17 +36,22 @@ impl From<Error> for Failure {
         {
             return failure.clone();
         }
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let text = error.to_string();
-            if !message.contains(&text) {
-                message = format!("{message}: {text}");
-            }
-            cause = error.source();
-        }
-        Failure { code: status_of(&error), message }
+        Failure { code: status_of(&error), message: with_causes(&error) }
     }
+}
+
+/// An error and its causes. Some error messages include their cause.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
+        }
+        cause = error.source();
+    }
+    message
 }
 
 impl From<StoreError> for Failure {

@@ -82,7 +82,7 @@ impl Demo {
         let files = Files::new(self.out, afterwards)?;
         wait::here(Box::pin(show(self.user, &files)))?;
         let runtime = wait::runtime(tokio::runtime::Builder::new_multi_thread().worker_threads(2))?;
-        wait::on(&runtime, Box::pin(console::serve(&files, self.user, afterwards)))
+        wait::and_end(runtime, Box::pin(console::serve(&files, self.user, afterwards)))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::estimate::{BuildPlan, Totals};
 use crate::generator::Output;
+use crate::grid::ValueMemory;
 use crate::inputs;
 use crate::job;
 use crate::journal::Journal;
@@ -128,6 +129,7 @@ impl StageBuild {
             folder: None,
             journal: None,
             has_replies: false,
+            memory: dataset.memory_most.map(|most| ValueMemory::new(most, dataset.stop.clone())),
             stop: dataset.stop.clone(),
             dry: None,
         };

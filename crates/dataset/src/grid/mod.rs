@@ -12,7 +12,7 @@ mod work;
 use anabranch_engine::{Edge, Graph, NodeId};
 
 pub(crate) use layout::{HeadNode, Layout, Part};
-pub(crate) use values::RowValues;
+pub(crate) use values::{RowValues, ValueMemory};
 pub(crate) use work::{GroupRun, text_is_true};
 
 /// The graph of one row group.

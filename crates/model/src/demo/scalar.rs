@@ -39,16 +39,14 @@ pub(super) fn number(schema: &Map, whole: bool, random: &mut Random) -> Value {
     Value::Float(if rounded >= low && rounded <= high { rounded } else { number })
 }
 
-/// A text with the format, the pattern and the length of a schema.
-pub(super) fn text(schema: &Map, name: &str, random: &mut Random) -> String {
+/// A text with the format and the length of a schema, and with its pattern, if it can be used.
+pub(super) fn text(schema: &Map, pattern: Option<&Hir>, name: &str, random: &mut Random) -> String {
     let bound =
         |name: &str| schema.get(name).and_then(Value::as_number).map(|number| number.max(0.0) as usize);
     let (min, max) = (bound("minLength").unwrap_or(0).min(1 << 20), bound("maxLength").unwrap_or(usize::MAX));
-    if let Some(pattern) = schema.get("pattern").and_then(Value::as_text)
-        && let Ok(hir) = regex_syntax::parse(pattern)
-    {
+    if let Some(pattern) = pattern {
         let mut text = String::new();
-        matching(&hir, min, &mut text, random);
+        matching(pattern, min, &mut text, random);
         return text;
     }
     if let Some(text) =
@@ -57,9 +55,12 @@ pub(super) fn text(schema: &Map, name: &str, random: &mut Random) -> String {
         return text;
     }
     let mut text = prose::label(name, random);
-    while text.chars().count() < min {
+    let mut length = text.chars().count();
+    while length < min {
+        let more = prose::label("", random);
+        length += 1 + more.chars().count();
         text.push(' ');
-        text.push_str(&prose::label("", random));
+        text.push_str(&more);
     }
     match text.char_indices().nth(max) {
         Some((end, _)) => {
@@ -125,7 +126,7 @@ fn matching(hir: &Hir, min: usize, text: &mut String, random: &mut Random) {
             let count = (least + random.below(4)).max(least.max(1)).min(most).min(LONGEST);
             let enough = most.min(min);
             let mut done = 0;
-            while done < count || (done < enough && text.chars().count() < min) {
+            while text.len() <= LONGEST && (done < count || (done < enough && text.chars().count() < min)) {
                 matching(&repetition.sub, 0, text, random);
                 done += 1;
             }

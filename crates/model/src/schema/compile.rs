@@ -11,9 +11,14 @@ use super::{Additional, Condition, Contains, Node, NodeId, Schema, SchemaError, 
 /// Schemas within a schema.
 const MOST: usize = 20_000;
 const DEEPEST: usize = 200;
+/// Patterns within a schema. Each takes up to [`COMPILED_MOST`] bytes.
+const PATTERNS_MOST: usize = 100;
+/// The bytes of a pattern. Compiling cannot be interrupted, and a class such as `\pL` is long.
+pub(crate) const PATTERN_MOST: usize = 1 << 10;
+const COMPILED_MOST: usize = 1 << 20;
 
 pub(super) fn compile(schema: &Value) -> Result<Schema, SchemaError> {
-    let mut compiler = Compiler { root: schema, nodes: Vec::new(), by_pointer: HashMap::new() };
+    let mut compiler = Compiler { root: schema, nodes: Vec::new(), by_pointer: HashMap::new(), patterns: 0 };
     let root = compiler.node(schema, "#", 0)?;
     Ok(Schema { nodes: compiler.nodes, root })
 }
@@ -69,6 +74,7 @@ struct Compiler<'a> {
     nodes: Vec<Node>,
     /// Nodes of `$ref`s, so that a schema may contain itself.
     by_pointer: HashMap<String, NodeId>,
+    patterns: usize,
 }
 
 /// The keywords of one schema, with its place for messages.
@@ -79,12 +85,18 @@ struct Keywords<'a> {
 
 impl Compiler<'_> {
     fn node(&mut self, schema: &Value, path: &str, depth: usize) -> Result<NodeId, SchemaError> {
+        let id = self.reserve(path, depth)?;
+        self.fill(id, schema, path, depth)?;
+        Ok(id)
+    }
+
+    /// A place for a node that may read itself.
+    fn reserve(&mut self, path: &str, depth: usize) -> Result<NodeId, SchemaError> {
         let id = NodeId(self.nodes.len());
         if id.0 >= MOST || depth > DEEPEST {
             return Err(wrong(path, "the schema is too large or too deep"));
         }
         self.nodes.push(Node::default());
-        self.fill(id, schema, path, depth)?;
         Ok(id)
     }
 
@@ -95,6 +107,9 @@ impl Compiler<'_> {
                 let keywords = Keywords { map, path };
                 keywords.refuse_unknown()?;
                 let mut node = keywords.scalars()?;
+                if let Some(pattern) = keywords.pattern()? {
+                    node.pattern = Some(self.regex(pattern, &keywords.at("pattern"))?);
+                }
                 self.lists(&mut node, &keywords, depth)?;
                 self.objects(&mut node, &keywords, depth)?;
                 self.combined(&mut node, &keywords, depth)?;
@@ -146,6 +161,22 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    fn regex(&mut self, pattern: &str, place: &str) -> Result<Regex, SchemaError> {
+        self.patterns += 1;
+        if self.patterns > PATTERNS_MOST {
+            return Err(wrong(place, &format!("a schema may have {PATTERNS_MOST} patterns, and has more")));
+        }
+        if pattern.len() > PATTERN_MOST {
+            let bytes = pattern.len();
+            return Err(wrong(place, &format!("the pattern has {bytes} bytes, and may have {PATTERN_MOST}")));
+        }
+        let built = RegexBuilder::new(pattern).size_limit(COMPILED_MOST).build();
+        built.map_err(|error| {
+            let last = error.to_string().lines().last().unwrap_or("").trim().to_owned();
+            wrong(place, &format!("the pattern cannot be used: {last}"))
+        })
+    }
+
     fn objects(&mut self, node: &mut Node, keywords: &Keywords<'_>, depth: usize) -> Result<(), SchemaError> {
         for (name, schema) in keywords.named("properties")? {
             let path = format!("{}/{name}", keywords.at("properties"));
@@ -153,7 +184,7 @@ impl Compiler<'_> {
         }
         for (pattern, schema) in keywords.named("patternProperties")? {
             let path = format!("{}/{pattern}", keywords.at("patternProperties"));
-            node.pattern_properties.push((regex(pattern, &path)?, self.node(schema, &path, depth + 1)?));
+            node.pattern_properties.push((self.regex(pattern, &path)?, self.node(schema, &path, depth + 1)?));
         }
         node.additional = match keywords.map.get("additionalProperties") {
             None => Additional::Unsaid,
@@ -205,8 +236,7 @@ impl Compiler<'_> {
             let how = "only places in the same schema can be named, such as `#/$defs/Name`";
             wrong(place, &format!("`{pointer}` is not found; {how}"))
         })?;
-        let target = NodeId(self.nodes.len());
-        self.nodes.push(Node::default());
+        let target = self.reserve(place, depth)?;
         self.by_pointer.insert(pointer.to_owned(), target);
         self.fill(target, schema, pointer, depth + 1)?;
         Ok(target)
@@ -251,16 +281,16 @@ impl<'a> Keywords<'a> {
             unique: self.map.get("uniqueItems") == Some(&Value::Bool(true)),
             ..Node::default()
         };
-        if let Some(pattern) = self.map.get("pattern") {
-            let place = self.at("pattern");
-            let pattern = pattern.as_text().ok_or_else(|| wrong(&place, "should be text"))?;
-            node.pattern = Some(regex(pattern, &place)?);
-        }
         node.allowed = self.list("enum")?.map(<[Value]>::to_vec);
         if let Some(value) = self.map.get("const") {
             node.allowed = Some(vec![value.clone()]);
         }
         Ok(node)
+    }
+
+    fn pattern(&self) -> Result<Option<&'a str>, SchemaError> {
+        let Some(pattern) = self.map.get("pattern") else { return Ok(None) };
+        pattern.as_text().map(Some).ok_or_else(|| wrong(&self.at("pattern"), "should be text"))
     }
 
     fn types(&self) -> Result<Option<Types>, SchemaError> {
@@ -308,14 +338,6 @@ impl<'a> Keywords<'a> {
         let map = value.as_map().ok_or_else(|| wrong(&self.at(name), "should be a map"))?;
         Ok(map.iter().collect())
     }
-}
-
-fn regex(pattern: &str, place: &str) -> Result<Regex, SchemaError> {
-    let built = RegexBuilder::new(pattern).size_limit(1 << 20).build();
-    built.map_err(|error| {
-        let last = error.to_string().lines().last().unwrap_or("").trim().to_owned();
-        wrong(place, &format!("the pattern cannot be used: {last}"))
-    })
 }
 
 fn wrong(path: &str, what: &str) -> SchemaError {

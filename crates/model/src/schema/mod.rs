@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anabranch_value::Value;
 use regex::Regex;
 
-pub(crate) use compile::resolve_ref;
+pub(crate) use compile::{PATTERN_MOST, resolve_ref};
 pub(crate) use numbers::{same, whole};
 pub(crate) use strict::is_strict;
 

@@ -195,3 +195,30 @@ proptest! {
         satisfies(&schema, sample);
     }
 }
+
+/// The configuration of a dataset may be a stranger's, and its replies are made on the threads of a server.
+#[test]
+fn replies_to_hostile_schemas_are_bounded() {
+    let long = "x".repeat(20_000);
+    let chain: Vec<String> = (0..20)
+        .map(|at| {
+            format!(r##""d{at}":{{"allOf":[{{"$ref":"#/$defs/d{0}"}},{{"$ref":"#/$defs/d{0}"}}]}}"##, at + 1)
+        })
+        .collect();
+    for schema in [
+        r#"{"type":"array","minItems":3000,"items":{"type":"array","minItems":3000}}"#,
+        r##"{"type":"object","properties":{"a":{"$ref":"#"},"b":{"$ref":"#"}},"required":["a","b"]}"##,
+        &format!(r##"{{"$defs":{{{},"d20":{{"type":"string"}}}},"$ref":"#/$defs/d0"}}"##, chain.join(",")),
+        &format!(r#"{{"type":"array","minItems":10000,"items":{{"const":"{long}"}}}}"#),
+        &format!(r#"{{"type":"array","minItems":10000,"items":{{"enum":[["{long}"]]}}}}"#),
+        &format!(r#"{{"type":"array","minItems":10000,"items":{{"required":["{long}"]}}}}"#),
+        r#"{"type":"array","minItems":10000,"items":{"minLength":20000}}"#,
+        r#"{"type":"array","minItems":10000,"items":{"pattern":"a*","minLength":1000000}}"#,
+        &format!(r#"{{"pattern":"{}"}}"#, r"\\pL".repeat(20_000)),
+    ] {
+        let text = ask_text(&format!("<response_schema>{schema}</response_schema>"), 1);
+        let begin: String = schema.chars().take(100).collect();
+        assert!(text.len() < 8 << 20, "{} MiB: {begin}", text.len() >> 20);
+        assert!(text.len() < 100 || !schema.contains("pL"), "a pattern of such a length is left out");
+    }
+}

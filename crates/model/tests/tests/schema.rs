@@ -155,6 +155,25 @@ fn schemas_that_cannot_be_used_say_why() {
     check(r#"{"minLength":-1}"#, expect!["schema at `#/minLength`: should be a whole number from 0"]);
 }
 
+/// A schema may be a stranger's. Compiling it takes bounded time, memory and stack.
+#[test]
+fn schemas_are_bounded() {
+    let check = |schema: &str, expected: &str| {
+        let told = Schema::new(&value(schema)).unwrap_err().to_string();
+        assert!(told.contains(expected), "{told}");
+    };
+    let long = r"\\pL".repeat(400);
+    check(&format!(r#"{{"pattern":"{long}"}}"#), "the pattern has 1200 bytes, and may have 1024");
+    check(&format!(r#"{{"patternProperties":{{"{long}":true}}}}"#), "the pattern has 1200 bytes");
+    let many: Vec<String> = (0..101).map(|at| format!(r#"{{"pattern":"{at}"}}"#)).collect();
+    check(&format!(r#"{{"anyOf":[{}]}}"#, many.join(",")), "a schema may have 100 patterns, and has more");
+    Schema::new(&value(&format!(r#"{{"anyOf":[{}]}}"#, many[..100].join(",")))).unwrap();
+    let chain: Vec<String> =
+        (0..15_000).map(|at| format!(r##""d{at}":{{"$ref":"#/$defs/d{}"}}"##, at + 1)).collect();
+    let chain = format!(r##"{{"$defs":{{{},"d15000":true}},"$ref":"#/$defs/d0"}}"##, chain.join(","));
+    check(&chain, "the schema is too large or too deep");
+}
+
 #[test]
 fn a_schema_of_itself_ends() {
     let schema = Schema::new(&value(r##"{"$ref":"#"}"##)).unwrap();

@@ -48,6 +48,12 @@ fn operation(route: &Route) -> Value {
         "parameters": parameters(route),
         "responses": { "2XX": answer_of(route), "default": error(route) },
     });
+    if route.method == "GET" && route.headers.contains(&RequestHeader::IfNoneMatch) {
+        operation["responses"]["304"] = json!({
+            "description": "the client has it already: an empty response",
+            "headers": answer_headers(route, false),
+        });
+    }
     match route.needs {
         Needs::Nothing => operation["security"] = json!([]),
         Needs::Token(scope) => {
@@ -111,12 +117,12 @@ fn all_headers() -> [Value; 2] {
     [
         param(
             "X-Request-Id",
-            "the id of the request in its response and the log",
+            "the id of the request in its response and the log; one that is not well-formed is ignored",
             "^[A-Za-z0-9._:-]{1,128}$",
         ),
         param(
             "traceparent",
-            "the W3C trace context",
+            "the W3C trace context; one that is not well-formed is ignored",
             "^00-[0-9a-f]{31}[1-9a-f]-[0-9a-f]{15}[1-9a-f]-[0-9a-f]{2}$",
         ),
     ]

@@ -16,6 +16,7 @@ use super::job::{Job, LiveBuild};
 use super::past::{PastBuild, PastCells};
 use super::spec::JobEnd;
 use super::{BuildPlace, Datasets, cells, check, disk};
+use crate::failure::with_causes;
 use crate::observe::TraceHeaders;
 
 /// The interval between progress events.
@@ -135,6 +136,7 @@ async fn open(datasets: &Datasets, job: &Arc<Job>) -> Result<(LoadedConfig, Data
         let mut dataset = Dataset::from_config(&loaded, &shared.engine, &models, &post)
             .map_err(|error| told(&error, &job))?;
         dataset.watch_cells();
+        dataset.bound_memory(shared.settings.memory_most);
         Ok((loaded, dataset))
     });
     opened.await.map_err(|failure| failure.message)?
@@ -207,7 +209,8 @@ fn tell_limits(job: &Job, before: &mut Vec<LimitReport>, now: Vec<LimitReport>) 
 fn told(error: &Error, job: &Job) -> String {
     let text = match error {
         Error::Config(problems) => problems.to_string(),
-        other => other.to_string(),
+        Error::Journal(journal) => with_causes(&**journal),
+        other => with_causes(other),
     };
     text.replace(&format!("{}/", job.folder.display()), "")
 }

@@ -66,6 +66,7 @@ pub(super) fn accept(
             spec.rows, settings.rows_most
         )));
     }
+    check_groups(settings, &loaded.config, spec.rows)?;
     spec.kinds = loaded
         .config
         .columns
@@ -139,6 +140,22 @@ fn not_allowed(what: &str) -> Failure {
          models, and `allow_custom` of the server allows the rest"
     );
     Failure::new(Code::FailedPrecondition, message)
+}
+
+/// Refuses row groups that would take too much memory although they have no values yet.
+fn check_groups(settings: &DatasetSettings, config: &Config, rows: u64) -> Result<(), Failure> {
+    let rows = config.stages.iter().filter_map(|stage| stage.rows).chain([rows]).max().unwrap_or(rows);
+    let size = config.run.buffer_size.clamp(1, rows.max(1));
+    let groups = (config.run.max_concurrent_row_groups as u64).clamp(1, rows.div_ceil(size).max(1));
+    let cells = size.saturating_mul(groups).saturating_mul(config.columns.len() as u64);
+    if cells <= settings.cells_most {
+        return Ok(());
+    }
+    Err(bad(&format!(
+        "the row groups in progress would have {cells} cells, and may have {}; lower `buffer_size` or \
+         `max_concurrent_row_groups`",
+        settings.cells_most
+    )))
 }
 
 fn check_models(settings: &DatasetSettings, loaded: &LoadedConfig, demo: bool) -> Result<(), Failure> {

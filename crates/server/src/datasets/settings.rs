@@ -24,6 +24,11 @@ pub struct DatasetSettings {
     pub rows_most: u64,
     /// The most bytes of a configuration. Default: 1 MiB.
     pub config_most: usize,
+    /// The most cells of the row groups that one build has in progress: rows of a group, times groups, times columns.
+    /// Default: 4,000,000.
+    pub cells_most: u64,
+    /// About the most bytes of the values of these cells. A build that would have more is stopped. Default: 256 MiB.
+    pub memory_most: usize,
     /// The disk limit in bytes. No job is accepted while the files of all jobs exceed it. Default: 64 GiB.
     pub disk_most: u64,
 }
@@ -41,6 +46,8 @@ impl DatasetSettings {
             kept_most: 1_000,
             rows_most: 10_000_000,
             config_most: 1 << 20,
+            cells_most: 4_000_000,
+            memory_most: 256 << 20,
             disk_most: 64 << 30,
         }
     }

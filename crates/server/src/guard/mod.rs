@@ -193,7 +193,8 @@ fn is_grpc<B>(request: &Request<B>) -> bool {
     request.version() == Version::HTTP_2 && is_grpc_type(kind(request.headers()))
 }
 
-/// Checks that every host that a request names is ours, and returns the last one. An HTTP/1.0 request may name none.
+/// Checks that every host that a request names is ours, and returns the last one. A request of HTTP/1.1 must name one. No
+/// request may have two `Host` headers: a proxy in front of this server may have checked the other one.
 fn check_host<B>(hosts: &Hosts, request: &Request<B>) -> Result<Option<HostPort>, Refusal> {
     let authority = request.uri().authority().map(|authority| Some(authority.as_str()));
     let headers = request.headers().get_all(HOST).iter().map(|host| host.to_str().ok());
@@ -215,6 +216,14 @@ fn check_host<B>(hosts: &Hosts, request: &Request<B>) -> Result<Option<HostPort>
                 });
             }
         }
+    }
+    let hosts = request.headers().get_all(HOST).iter().count();
+    if hosts > 1 || (named.is_none() && request.version() == Version::HTTP_11) {
+        return Err(Refusal {
+            status: StatusCode::BAD_REQUEST,
+            word: "invalid_argument",
+            message: format!("the request has {hosts} `Host` headers, and must have one"),
+        });
     }
     Ok(named)
 }

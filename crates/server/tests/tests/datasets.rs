@@ -367,6 +367,59 @@ async fn jobs_wait_in_order_and_are_cancelled() {
     assert_eq!(not_yet.status, 409);
 }
 
+/// A build that cannot write its files says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_error_of_a_build_has_its_cause() {
+    let data = TempFolder::new();
+    let gate = Gate::default();
+    let _open = OpenOnDrop(gate.clone());
+    let waits = gate.clone();
+    let reply = move |_: &anabranch_testkit::ModelCall| {
+        waits.wait();
+        "a poem".to_owned()
+    };
+    let model = ModelServer::start(ModelScript { reply: Some(Arc::new(reply)), ..ModelScript::default() });
+    let models = models_file(data.path(), &model.endpoint());
+    let http = start(data.path(), |settings| {
+        settings.models = Some(models);
+        settings.builds_most = 1;
+    })
+    .await;
+    accepted(&submit(&http, &json!({ "config": NUMBERED, "rows": 1 })).await);
+    let queued = accepted(&submit(&http, &demo(3)).await);
+    std::fs::write(data.path().join("datasets").join(&queued).join("output"), "no folder").unwrap();
+    gate.open();
+    let failed = ended(&http, &queued).await;
+    assert_eq!(failed["state"], "failed", "{failed}");
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.contains("output") && error.contains("(os error "), "{error}");
+}
+
+/// The texts of unfinished rows have a bound, as those of a request have.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_of_too_large_values_is_stopped() {
+    let data = TempFolder::new();
+    let http = start(data.path(), |settings| settings.memory_most = 1 << 20).await;
+    let config = |times: u32| {
+        json!({
+            "columns": [
+                { "name": "id", "column_type": "sampler", "sampler_type": "uuid", "params": {} },
+                { "name": "long", "column_type": "expression", "expr": format!("{{{{ id * {times} }}}}") },
+            ],
+        })
+    };
+    let build = async |times| {
+        let id = accepted(&submit(&http, &json!({ "config": config(times), "rows": 20_000 })).await);
+        ended(&http, &id).await
+    };
+    let stopped = build(1_000).await;
+    assert_eq!(stopped["state"], "stopped", "{stopped}");
+    let error = stopped["error"].as_str().unwrap();
+    assert!(error.contains("the values of unfinished row groups take more than 1 MiB"), "{error}");
+    // Four times the bound in all, and less than it in three row groups: what is written does not count any more.
+    assert_eq!(build(4).await["state"], "complete");
+}
+
 /// The console reads lists every few seconds.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_does_not_read_the_folders_of_ended_jobs_again() {
@@ -488,6 +541,7 @@ async fn hostile_configurations_are_refused() {
         settings.files = vec![seeds];
         settings.rows_most = 1_000;
         settings.config_most = 4_096;
+        settings.cells_most = 1_000;
     })
     .await;
     let seeded = |path: &str| {
@@ -514,6 +568,11 @@ async fn hostile_configurations_are_refused() {
         (json!({ "config": TOPICS, "rows": 1 }), 400, "no model is configured for `writer`"),
         (json!({ "config": TOPICS, "rows": 1_001, "demo": true }), 400, "one dataset may have 1 to 1000"),
         (json!({ "config": TOPICS, "rows": 0, "demo": true }), 400, "one dataset may have 1 to 1000"),
+        (
+            json!({ "config": TOPICS, "rows": 501, "demo": true }),
+            400,
+            "would have 1002 cells, and may have 1000",
+        ),
         (json!({ "config": TOPICS, "demo": true }), 400, "say how many rows"),
         (json!({ "config": "x".repeat(5_000), "rows": 1 }), 413, "more than 4 KiB"),
         (json!({ "config": "columns: [", "rows": 1 }), 400, "config.yaml:"),

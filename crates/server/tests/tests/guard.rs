@@ -134,6 +134,21 @@ async fn a_name_that_dns_points_here_is_refused() {
     for host in ["Host: localhost", "Host: LOCALHOST:1", "Host: 127.0.0.2:80", "Host: [::1]:7421"] {
         assert_eq!(send(&server, "GET /v1/refs", &[host], b"").await.0, 200, "{host}");
     }
+    // None, and two of which a proxy may have checked the other one.
+    for (version, hosts, expected) in [
+        ("1.0", "", "200"),
+        ("1.1", "", "400"),
+        ("1.0", "host: localhost\r\nhost: localhost\r\n", "400"),
+        ("1.1", "host: localhost\r\nhost: localhost\r\n", "400"),
+        ("1.1", "host: localhost\r\nhost: rebind.evil.example\r\n", "421"),
+    ] {
+        let mut stream = server.connect().await;
+        let head = format!("GET /v1/refs HTTP/{version}\r\nconnection: close\r\n{hosts}\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        soon(stream.read_to_string(&mut answer)).await.unwrap();
+        assert_eq!(answer["HTTP/1.1 ".len()..][..3], *expected, "{head}");
+    }
     let endpoint = Endpoint::from_shared(server.url.clone()).unwrap();
     let endpoint = endpoint.origin("http://rebind.evil.example".parse().unwrap());
     let mut rebound = RecipesClient::new(endpoint.connect().await.unwrap());

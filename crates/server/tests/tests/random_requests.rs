@@ -209,7 +209,7 @@ impl Requests<'_> {
     /// A request that fits the document.
     fn valid(&self, rng: &mut Rng) -> Sent {
         let line = self.line(rng, |rng, name, schema| self.parameter(rng, name, schema));
-        let mut headers = Vec::new();
+        let mut headers = self.headers(rng);
         let kinds: Vec<&String> = content(self.operation).into_iter().flat_map(|all| all.keys()).collect();
         if !kinds.is_empty() && rng.percent(30) {
             headers.push(format!("Accept: {}", rng.choose(&kinds)));
@@ -270,12 +270,30 @@ impl Requests<'_> {
         let known = self.targets.iter().find(|(known, _)| *known == name);
         let value = match known {
             Some((_, known)) if rng.percent(80) => rng.choose(known).clone(),
-            _ => match self.schemas.value(rng, schema) {
-                Value::String(text) => text,
-                other => other.to_string(),
-            },
+            _ => self.written(rng, schema),
         };
         encoded(&value)
+    }
+
+    /// A value of a parameter as text.
+    fn written(&self, rng: &mut Rng, schema: &Value) -> String {
+        match self.schemas.value(rng, schema) {
+            Value::String(text) => text,
+            other => other.to_string(),
+        }
+    }
+
+    /// Some of the headers that the operation reads.
+    fn headers(&self, rng: &mut Rng) -> Vec<String> {
+        let all = self.operation["parameters"].as_array().unwrap();
+        let mut headers = Vec::new();
+        for param in all.iter().filter(|param| param["in"] == "header") {
+            if rng.percent(15) {
+                let value = self.written(rng, &param["schema"]);
+                headers.push(format!("{}: {value}", param["name"].as_str().unwrap()));
+            }
+        }
+        headers
     }
 
     fn line(&self, rng: &mut Rng, value: impl Fn(&mut Rng, &str, &Value) -> String) -> String {
@@ -285,7 +303,9 @@ impl Requests<'_> {
             let name = param["name"].as_str().unwrap();
             match param["in"].as_str().unwrap() {
                 "path" => line = line.replace(&format!("{{{name}}}"), &value(rng, name, &param["schema"])),
-                _ if rng.percent(40) => words.push(format!("{name}={}", value(rng, "", &param["schema"]))),
+                "query" if rng.percent(40) => {
+                    words.push(format!("{name}={}", value(rng, "", &param["schema"])))
+                }
                 _ => {}
             }
         }
@@ -372,7 +392,8 @@ fn judge(document: &Value, requests: &Requests<'_>, sent: &Sent, answer: &Receiv
             }
         }
         // The client has it already.
-        304 if sent.headers.iter().any(|it| it.starts_with("If-None-Match")) => {}
+        304 if requests.operation["responses"]["304"].is_object()
+            && sent.headers.iter().any(|it| it.starts_with("If-None-Match")) => {}
         400.. => {
             if kind.as_deref() != Some("application/json") {
                 return Err(format!("an error of the type {kind:?}"));
