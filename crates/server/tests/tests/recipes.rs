@@ -173,7 +173,7 @@ async fn several_values_in_one_call() {
         match piece {
             ValuePiece::Header { .. } => values.push(Ok(Vec::new())),
             ValuePiece::Bytes(bytes) => {
-                values.last_mut().unwrap().as_mut().unwrap().extend_from_slice(&bytes)
+                values.last_mut().unwrap().as_mut().unwrap().extend_from_slice(&bytes);
             }
             ValuePiece::Failed { code, .. } => values.push(Err(code)),
         }
