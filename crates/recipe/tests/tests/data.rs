@@ -144,6 +144,13 @@ fn yaml() {
 }
 
 #[test]
+fn a_yaml_anchor_may_have_many_aliases() {
+    let text = format!("- &a {{b: 1}}\n{}", "- *a\n".repeat(300));
+    let json = given(&Functions::builtin(), "yaml_to_json/1.0.0", &[vec![text.into()]], &Params::new());
+    assert_eq!(json.unwrap(), format!("[{}]", [r#"{"b":1}"#; 301].join(",")).as_bytes());
+}
+
+#[test]
 fn yaml_that_repeats_itself_has_bounds() {
     let laughs = (1..9).fold("a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned(), |text, level| {
         let inner = vec![format!("*a{}", level - 1); 9].join(", ");

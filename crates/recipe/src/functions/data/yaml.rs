@@ -97,6 +97,8 @@ pub(super) fn read<T: Tree>(input: &Bytes, budget: &Arc<CallBudget>) -> Result<T
     bounds.max_events = text.len().saturating_mul(2).saturating_add(1 << 20);
     bounds.max_nodes = bounds.max_events;
     bounds.max_total_scalar_bytes = text.len().saturating_add(64 << 20);
+    // Many values may share one anchor. What they repeat is bounded by the limit of replayed events.
+    bounds.enforce_alias_anchor_ratio = false;
     let options = serde_saphyr::options! {
         budget: Some(bounds),
         strict_booleans: true,
