@@ -304,7 +304,7 @@ impl Requests<'_> {
             match param["in"].as_str().unwrap() {
                 "path" => line = line.replace(&format!("{{{name}}}"), &value(rng, name, &param["schema"])),
                 "query" if rng.percent(40) => {
-                    words.push(format!("{name}={}", value(rng, "", &param["schema"])))
+                    words.push(format!("{name}={}", value(rng, "", &param["schema"])));
                 }
                 _ => {}
             }
