@@ -16,7 +16,7 @@ pub(crate) const STORE_EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage; 3 done, but data that had
 been acknowledged was lost (the log says what).";
 
-/// Runs graphs of work: nodes that wait on the network or burn CPU, each started the moment its inputs are there.
+/// Runs graphs of work: nodes that wait on the network or use the CPU, each started as soon as its inputs are there.
 #[derive(Parser)]
 #[command(name = "anabranch", version, max_term_width = 100, after_help = STORE_EXIT_CODES)]
 #[command(arg_required_else_help = true)]
@@ -48,7 +48,7 @@ enum Noun {
     /// Datasets: columns by rows of samplers, templates and calls of language models.
     #[command(subcommand, arg_required_else_help = true)]
     Dataset(dataset::Verb),
-    /// Serves a store over gRPC and HTTP.
+    /// Serves plans, recipes and datasets over HTTP and gRPC, with a console for browsers.
     #[command(after_help = serve::HELP)]
     Serve(Box<serve::Serve>),
     /// Lists the runs that a server has kept: plans, recipes, datasets.
@@ -60,7 +60,7 @@ enum Noun {
     /// Tokens: who may call a server.
     #[command(subcommand, arg_required_else_help = true)]
     Token(token::Verb),
-    /// Runs an example feed on embedded data, recipes that are computed once, and a dataset on an offline model.
+    /// Runs an example feed, recipes and a dataset on built-in data, then serves a console that shows them.
     Demo(demo::Demo),
     /// Prints the completions for a shell.
     #[command(after_help = completions::HELP)]

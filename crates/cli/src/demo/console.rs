@@ -35,6 +35,8 @@ kind = "redis"
 
 /// The timeout of the server's work. A busy machine takes longer than usual.
 const WAIT: Duration = Duration::from_secs(120);
+/// A deadline that no machine misses.
+const UNHURRIED: &str = "&timeout=60s";
 /// The interval of polling the dataset.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -153,18 +155,14 @@ async fn fill(address: SocketAddr, token_file: &Path, user: i64) -> Result<Strin
         ..ServerAddress::new(&format!("http://{address}"))
     };
     let client = Client::connect_to(&server).await?;
-    let request = json!({ "user_id": user });
-    for plan in ["feed", "feed_stalled", "feed_stalled"] {
-        let path = format!("/v1/plans/{plan}/run?trace=true&timeout=60s");
-        client.api(&ApiRequest::post(path, request.clone())).await?;
-    }
+    rank(&client, user).await?;
     let word = client.put("anabranch ").await?.address.to_string();
     let added = client
         .api(&ApiRequest::post(
             "/v1/recipes",
             json!([
-                { "function": "repeat/1.0.0", "inputs": [word], "params": { "count": 600_000 } },
-                { "function": "gzip_compress/1.0.0", "inputs": [0] },
+                { "function": "repeat/1.0.0", "inputs": [word], "params": { "count": 2_000_000 } },
+                { "function": "brotli_compress/1.0.0", "inputs": [0], "params": { "quality": 11 } },
                 { "function": "sha256/1.0.0", "inputs": [1] },
                 { "function": "hex_encode/1.0.0", "inputs": [2] },
             ]),
@@ -179,6 +177,22 @@ async fn fill(address: SocketAddr, token_file: &Path, user: i64) -> Result<Strin
     let accepted = client.api(&ApiRequest::post("/v1/datasets", job)).await?;
     until_built(&client, accepted["id"].as_str().unwrap_or_default()).await?;
     Ok(token.trim().to_owned())
+}
+
+/// Runs the feed, and twice the one whose store hangs from its second read on.
+async fn rank(client: &Client, user: i64) -> Result<(), Failure> {
+    let run = async |plan: &str, terms: &str| {
+        let path = format!("/v1/plans/{plan}/run?trace=true{terms}");
+        client.api(&ApiRequest::post(path, json!({ "user_id": user }))).await
+    };
+    for plan in ["feed", "feed_stalled"] {
+        run(plan, UNHURRIED).await?;
+    }
+    // By the deadline of the plan, which a busy machine may miss.
+    if run("feed_stalled", "").await.is_err() {
+        run("feed_stalled", UNHURRIED).await?;
+    }
+    Ok(())
 }
 
 /// How to look at a server that runs.

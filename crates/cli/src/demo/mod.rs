@@ -5,7 +5,7 @@ mod console;
 mod datasets;
 mod recipes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ const TIME: Duration = Duration::from_secs(60);
 /// The characters of a bar that is as long as the run.
 const BAR: usize = 56;
 
-/// Runs an example feed.
+/// Runs an example feed, recipes and a dataset on built-in data, then serves a console that shows them.
 #[derive(Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Demo {
@@ -104,7 +104,7 @@ async fn show(user: i64, files: &Files) -> Result<(), Failure> {
     if files.are_kept() {
         text.push_str(&format!("\nThe timeline, to zoom into: {}\n", files.timeline.display()));
     }
-    text.push_str(&explain_command());
+    text.push_str(&next_command());
     out::data(&text)?;
     Ok(())
 }
@@ -156,14 +156,20 @@ fn new_folder() -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// The command that explains the plan, for the program that the reader uses.
-fn explain_command() -> String {
+/// The project of the example, in a clone.
+const PROJECT: &str = "examples/plans/anabranch.toml";
+
+/// The command that explains the plan, or makes one where the example is not there, for the program that the reader uses.
+fn next_command() -> String {
     let program = std::env::args().next().unwrap_or_default();
     let by_cargo = program.contains("target/");
     let program = if by_cargo { "cargo run --release --" } else { "anabranch" };
-    format!(
-        "What will be fetched, node by node: {program} plan explain feed \\\n  --project examples/plans/anabranch.toml\n"
-    )
+    match Path::new(PROJECT).is_file() {
+        true => format!(
+            "What will be fetched, node by node: {program} plan explain feed \\\n  --project {PROJECT}\n"
+        ),
+        false => format!("A plan of your own: {program} plan new feed\n"),
+    }
 }
 
 /// The same feed while some kinds of reads hang.

@@ -1,6 +1,9 @@
 //! The timeline of a run as bars of characters.
 
+use std::time::Duration;
+
 use anabranch_server::runs::{RunDetail, RunTimeline, TimelineNode};
+use anabranch_text::duration;
 
 /// The characters of the longest bar.
 const WIDTH: usize = 60;
@@ -22,7 +25,7 @@ pub(super) fn troubles(detail: &RunDetail) -> String {
     for node in troubled {
         let what = if node.state == "failed" { "failed" } else { "fell back" };
         let reason = node.reason.as_deref().unwrap_or("error");
-        let at = node.end_ms.map_or_else(String::new, |at| format!(" at {at:.1} ms"));
+        let at = node.end_ms.map_or_else(String::new, |at| format!(" at {}", time(at)));
         let tries = if node.attempts > 1 { format!(", {} tries", node.attempts) } else { String::new() };
         text.push_str(&format!("  {}: {what} ({reason}){at}{tries}\n", name(detail, node)));
     }
@@ -39,15 +42,15 @@ pub(super) fn timeline(detail: &RunDetail) -> String {
     // A deadline after the end of the run is not drawn.
     let end = timeline.wall_ms.max(0.001);
     let deadline = detail.deadline_ms.filter(|at| *at <= end).map(|at| column(at, end));
-    let mut text = format!("\ntimeline of {:.1} ms", timeline.wall_ms);
+    let mut text = format!("\ntimeline of {}", time(timeline.wall_ms));
     if let Some(deadline) = detail.deadline_ms {
-        text.push_str(&format!(", deadline {deadline:.1} ms"));
+        text.push_str(&format!(", deadline {}", time(deadline)));
     }
     text.push('\n');
     for (node, name) in shown.iter().zip(&names) {
         let mark = if node.critical { '*' } else { ' ' };
         let took = match (node.start_ms, node.end_ms) {
-            (Some(start), Some(end)) => format!("{:.1} ms", end - start),
+            (Some(start), Some(end)) => time(end - start),
             _ => node.state.replace('_', " "),
         };
         text.push_str(&format!("{mark} {name:<width$}  {}  {took}\n", bar(node, end, deadline)));
@@ -71,6 +74,10 @@ fn shown(timeline: &RunTimeline) -> Vec<&TimelineNode> {
         nodes.sort_by_key(|(number, _)| *number);
     }
     nodes.into_iter().map(|(_, node)| node).collect()
+}
+
+fn time(ms: f64) -> String {
+    duration::format(Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default())
 }
 
 fn column(at: f64, end: f64) -> usize {
@@ -150,12 +157,12 @@ mod tests {
         expect![[r#"
 
             failures and fallbacks
-              profile: fell back (timeout) at 50.0 ms
+              profile: fell back (timeout) at 50 ms
 
-            timeline of 60.0 ms, deadline 55.0 ms
-            * fetch    ===============================                        |      30.0 ms
-              profile  ..........=========================================    |      40.0 ms
-            * rank                                   ..........===============|====  20.0 ms
+            timeline of 60 ms, deadline 55 ms
+            * fetch    ===============================                        |      30 ms
+              profile  ..........=========================================    |      40 ms
+            * rank                                   ..........===============|====  20 ms
         "#]]
         .assert_eq(&format!("{}{}", troubles(&detail), timeline(&detail)));
     }

@@ -50,13 +50,19 @@ fn the_demo_shows_parallel_branches() {
     assert!(console.contains(&store), "{console}");
     names_no_server(&said.stdout);
     assert!(said.stdout.contains("The rows as Parquet"), "{}", said.stdout);
+    // The example's files are in a clone, and this is none.
+    assert!(said.stdout.contains("plan new feed") && !said.stdout.contains("examples/"), "{}", said.stdout);
     // What the console showed is on disk.
     let said = in_folder(&folder, &["runs", "--data", "feed/store", "--json"], "");
-    let is_degraded = |line: &str| {
-        let run: serde_json::Value = serde_json::from_str(line).unwrap();
-        run["name"] == "feed_stalled" && run["state"] == "degraded"
-    };
-    assert!(said.stdout.lines().any(is_degraded), "{}", said.shown());
+    let runs: Vec<serde_json::Value> =
+        said.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let has = |name: &str, value: &str| runs.iter().any(|run| run[name] == value);
+    assert!(
+        runs.iter().any(|run| run["name"] == "feed_stalled" && run["state"] == "degraded"),
+        "{}",
+        said.shown()
+    );
+    assert!(has("kind", "recipe") && has("kind", "dataset"), "{}", said.shown());
 }
 
 /// Nobody is asked to look at a server that has ended.

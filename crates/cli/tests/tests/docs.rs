@@ -145,6 +145,16 @@ fn datasets() {
 }
 
 #[test]
+fn dataset_plan() {
+    check("dataset-plan.md");
+}
+
+#[test]
+fn dataset_stages() {
+    check("dataset-stages.md");
+}
+
+#[test]
 fn from_datadesigner() {
     let server = ModelServer::start(ModelScript::default());
     let page = Page::new("from-datadesigner.md");

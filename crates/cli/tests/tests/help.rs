@@ -7,8 +7,8 @@ use crate::binary::anabranch;
 #[test]
 fn help_goes_to_stdout() {
     expect![[r#"
-        Runs graphs of work: nodes that wait on the network or burn CPU, each started the moment its inputs
-        are there
+        Runs graphs of work: nodes that wait on the network or use the CPU, each started as soon as its
+        inputs are there
 
         Usage: anabranch [OPTIONS] <COMMAND>
 
@@ -16,12 +16,12 @@ fn help_goes_to_stdout() {
           plan         Ranking plans: rows from sources, expressions, filters, sorts
           recipe       Recipes: functions of blobs and of each other, computed once and kept
           dataset      Datasets: columns by rows of samplers, templates and calls of language models
-          serve        Serves a store over gRPC and HTTP
+          serve        Serves plans, recipes and datasets over HTTP and gRPC, with a console for browsers
           runs         Lists the runs that a server has kept: plans, recipes, datasets
           run          One run: its state, failures and timeline
           token        Tokens: who may call a server
-          demo         Runs an example feed on embedded data, recipes that are computed once, and a dataset
-                       on an offline model
+          demo         Runs an example feed, recipes and a dataset on built-in data, then serves a console
+                       that shows them
           completions  Prints the completions for a shell
           man          Prints a manual page, or writes all of them
           version      Prints the version

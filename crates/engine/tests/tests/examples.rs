@@ -20,6 +20,18 @@ fn quotes_asks_a_hundred_shops_under_a_limit_and_draws_the_timeline() {
     }
 }
 
+/// The page about the engine shows parts of it.
+#[test]
+fn the_page_shows_lines_of_quotes() {
+    let page = include_str!("../../../../docs/engine.md");
+    let shown = page.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
+    let lines: Vec<&str> = include_str!("../../examples/quotes.rs").lines().map(str::trim).collect();
+    for line in shown.lines() {
+        let code = line.split("//").next().unwrap().trim();
+        assert!(lines.contains(&code), "{code}");
+    }
+}
+
 #[test]
 fn quotes_fits_on_a_page() {
     assert!(include_str!("../../examples/quotes.rs").lines().count() <= 40);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anabranch_engine::clock::Clock;
 
 /// Shorter requests are not listed while they run.
-pub(super) const LONG: Duration = Duration::from_millis(50);
+const LONG: Duration = Duration::from_millis(50);
 
 /// The interval of looking for requests that have waited long.
 const LOOK_EVERY: Duration = Duration::from_millis(25);

@@ -12,7 +12,6 @@ use bytes::Bytes;
 use serde_json::json;
 use tonic::Code;
 
-use super::late::LONG;
 use super::table::{Counts, Entry};
 use super::version::Version;
 use super::{PlanFailure, Plans};
@@ -91,7 +90,7 @@ impl Plans {
             None => match self.0.late.list() {
                 None => (run.await, None),
                 Some(listed) => {
-                    let live = begin(runs, entry, version, &id);
+                    let live = begin(runs, entry, version, &id, began);
                     let cancelled = live.cancelled();
                     let outcome = tokio::select! {
                         biased;
@@ -154,8 +153,8 @@ impl Plans {
 }
 
 /// Lists a request that takes long.
-fn begin(runs: &Runs, entry: &Entry, version: &Version, id: &RequestId) -> LiveRun {
-    let live = runs.begin_late(RunKind::Plan, Arc::clone(&entry.name), LONG);
+fn begin(runs: &Runs, entry: &Entry, version: &Version, id: &RequestId, began: Instant) -> LiveRun {
+    let live = runs.begin_late(RunKind::Plan, Arc::clone(&entry.name), began);
     let start = json!({ "plan": &*entry.name, "version": version.id, "request_id": id.as_str() });
     live.event("start", &start);
     live

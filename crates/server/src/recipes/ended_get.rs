@@ -74,7 +74,7 @@ impl Shared {
             // The timer is made only if the value is not there at once.
             () = async { clock.sleep_until(started + LONG_GET).await } => {}
         }
-        let live = self.runs.begin_late(RunKind::Recipe, name, LONG_GET);
+        let live = self.runs.begin_late(RunKind::Recipe, name, started);
         live.event("start", &json!({ "target": name, "address": address.to_string() }));
         let cancelled = live.cancelled();
         let got = tokio::select! {

@@ -1,12 +1,13 @@
 //! A run in progress: its events, and the guard that ends it.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::Instant;
 
+use anabranch_engine::clock::{Clock as _, SystemClock};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{Log, RunDetail, RunId, RunState, RunSummary, Runs, now};
+use super::{Log, RunDetail, RunId, RunState, RunSummary, Runs};
 
 /// The most events of one run that are kept, and their most bytes.
 const EVENTS_MOST: usize = 1_024;
@@ -73,6 +74,8 @@ impl LiveRunShared {
 pub struct LiveRun {
     runs: Runs,
     live: Arc<LiveRunShared>,
+    /// The time of day may be set while it runs.
+    began: Instant,
     end: Option<RunEnd>,
     detail: Option<RunDetail>,
 }
@@ -91,8 +94,8 @@ pub struct RunEnd {
 }
 
 impl LiveRun {
-    pub(super) fn new(runs: Runs, live: Arc<LiveRunShared>) -> LiveRun {
-        LiveRun { runs, live, end: None, detail: None }
+    pub(super) fn new(runs: Runs, live: Arc<LiveRunShared>, began: Instant) -> LiveRun {
+        LiveRun { runs, live, began, end: None, detail: None }
     }
 
     /// The id of the run.
@@ -141,7 +144,7 @@ impl LiveRun {
 impl Drop for LiveRun {
     fn drop(&mut self) {
         let before = self.live.summary();
-        let duration = now().duration_since(before.started).unwrap_or(Duration::ZERO);
+        let duration = SystemClock.now().saturating_duration_since(self.began);
         let RunEnd { state, degraded, failures, rows } = self.end.take().unwrap_or(RunEnd {
             state: RunState::Stopped,
             degraded: before.degraded,

@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use anabranch_engine::clock::SystemClock;
+use anabranch_engine::clock::{Clock as _, SystemClock};
 pub use detail::{GraphEdge, GraphNode, RunDetail, RunGraph};
 use disk::Disk;
 pub use disk::{RunsFolder, StoredRun};
@@ -180,23 +180,23 @@ impl Runs {
 
     /// Adds a run that begins under a reserved id.
     pub fn begin_as(&self, id: RunId, kind: RunKind, name: impl Into<Arc<str>>) -> LiveRun {
-        self.insert(RunSummary::beginning(id, kind, name.into(), now()))
+        self.insert(RunSummary::beginning(id, kind, name.into(), now()), SystemClock.now())
     }
 
-    /// Adds a run that began this long ago. The caller limits the number of runs.
-    pub(crate) fn begin_late(&self, kind: RunKind, name: impl Into<Arc<str>>, ago: Duration) -> LiveRun {
+    /// Adds a run that began earlier. The caller limits the number of runs.
+    pub(crate) fn begin_late(&self, kind: RunKind, name: impl Into<Arc<str>>, began: Instant) -> LiveRun {
         let now = now();
-        let began = now.checked_sub(ago).unwrap_or(now);
-        self.insert(RunSummary::beginning(self.reserve(), kind, name.into(), began))
+        let started = now.checked_sub(SystemClock.now().saturating_duration_since(began)).unwrap_or(now);
+        self.insert(RunSummary::beginning(self.reserve(), kind, name.into(), started), began)
     }
 
-    fn insert(&self, summary: RunSummary) -> LiveRun {
+    fn insert(&self, summary: RunSummary, began: Instant) -> LiveRun {
         let mut state = self.shared.lock();
         let live = Arc::new(LiveRunShared::new(summary.clone()));
         state.live.insert(summary.id, Arc::clone(&live));
         drop(state);
         self.shared.feed.push(summary, 0);
-        LiveRun::new(self.clone(), live)
+        LiveRun::new(self.clone(), live, began)
     }
 
     /// Called by [`LiveRun`] at the end of its run.

@@ -180,6 +180,22 @@ async fn a_slow_plan_is_listed_while_it_runs_and_is_cancelled() {
     assert_eq!(states, ["degraded"], "{all}");
 }
 
+/// A slow request is noticed some time after it became slow. Its run begins with the request nevertheless.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_run_takes_as_long_as_its_nodes() {
+    let shop = Shop::start().await;
+    let request = json!({"user_id": 7, "candidates": [101]}).to_string();
+    for _ in 0..12 {
+        let answer = shop.http.post("/v1/plans/patient/run?trace=true&timeout=90ms", request.clone()).await;
+        assert_eq!(answer.status, 504);
+        let all = shop.http.get("/v1/runs?name=patient&limit=1", &[]).await.json();
+        let run =
+            shop.http.get(&format!("/v1/runs/{}", all["runs"][0]["id"].as_str().unwrap()), &[]).await.json();
+        let (whole, nodes) = (&run["duration_ms"], &run["timeline"]["wall_ms"]);
+        assert!(whole.as_f64().unwrap() >= nodes.as_f64().unwrap(), "{whole} and {nodes}: {run}");
+    }
+}
+
 /// Requests are many, and their runs do not displace those of jobs: neither their events nor their files.
 #[tokio::test]
 async fn slow_requests_do_not_displace_jobs() {
