@@ -289,7 +289,7 @@ impl Order {
             Order::Derivations(described) => described.iter().map(|it| it.encoded.len()).sum(),
             Order::Append(records) => records.iter().map(|record| record.fact.size_hint()).sum(),
             Order::Derived(derived) => {
-                let memos = derived.memos.iter().map(|memo| memo.record.fact.size_hint());
+                let memos = derived.memos.iter().flatten().map(|memo| memo.record.fact.size_hint());
                 derived.blob.fact.size_hint() + memos.sum::<usize>()
             }
             Order::Remove(_, groups) => {
