@@ -37,8 +37,8 @@ use super::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// # });
 /// ```
 #[derive(Clone)]
-pub struct Flights<K, V> {
-    table: Arc<Table<K, V>>,
+pub struct Flights<K, V, S = RandomState> {
+    table: Arc<Table<K, V, S>>,
 }
 
 /// A caller's part in a flight: a future of the result. Dropping it leaves the flight.
@@ -46,8 +46,8 @@ pub struct Flights<K, V> {
 /// Polling a waiter polls the shared work. So a waiter that is kept must be polled when it is woken, like any future;
 /// otherwise the other waiters do not get their result.
 #[must_use = "a waiter that is dropped has left its flight"]
-pub struct Waiter<K: Eq + Hash, V> {
-    shard: Arc<Shard<K, V>>,
+pub struct Waiter<K: Eq + Hash, V, S: BuildHasher = RandomState> {
+    shard: Arc<Shard<K, V, S>>,
     key: K,
     flight: Arc<Flight<V>>,
     place: u64,
@@ -66,12 +66,12 @@ const SHARDS: usize = 16;
 /// The lock of a shard is taken before the lock of a flight. The only code of the caller that runs under a lock is the
 /// methods of the key, and the clones of values and wakers. The only objects of the caller that are dropped under a
 /// lock are keys.
-struct Table<K, V> {
-    shards: [Arc<Shard<K, V>>; SHARDS],
-    hasher: RandomState,
+struct Table<K, V, S> {
+    shards: [Arc<Shard<K, V, S>>; SHARDS],
+    hasher: S,
 }
 
-type Shard<K, V> = Mutex<HashMap<K, Arc<Flight<V>>>>;
+type Shard<K, V, S> = Mutex<HashMap<K, Arc<Flight<V>>, S>>;
 
 type Work<V> = Pin<Box<dyn Future<Output = V> + Send>>;
 
@@ -96,12 +96,19 @@ struct State<V> {
 
 impl<K, V> Default for Flights<K, V> {
     fn default() -> Self {
-        let shards = std::array::from_fn(|_| Arc::new(Mutex::new(HashMap::new())));
-        Flights { table: Arc::new(Table { shards, hasher: RandomState::new() }) }
+        Flights::with_hasher()
     }
 }
 
-impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
+impl<K, V, S: Default> Flights<K, V, S> {
+    /// A table that hashes keys with `S`: for keys that are hashes already.
+    pub fn with_hasher() -> Self {
+        let shards = std::array::from_fn(|_| Arc::new(Mutex::new(HashMap::default())));
+        Flights { table: Arc::new(Table { shards, hasher: S::default() }) }
+    }
+}
+
+impl<K: Eq + Hash + Clone, V: Clone + Send + 'static, S: BuildHasher> Flights<K, V, S> {
     /// Joins the flight of `key`, or opens one.
     ///
     /// If a flight is open, `look` and `work` are ignored. A new flight, when it is first polled, calls `look` to see
@@ -117,11 +124,11 @@ impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
         key: K,
         look: impl FnOnce() -> Option<V> + Send + 'static,
         work: impl FnOnce() -> F + Send + 'static,
-    ) -> Waiter<K, V>
+    ) -> Waiter<K, V, S>
     where
         F: Future<Output = V> + Send + 'static,
     {
-        let shard = &self.table.shards[self.table.hasher.hash_one(&key) as usize % SHARDS];
+        let shard = self.table.shard(&key);
         let mut flights = lock(shard);
         let flight = match flights.get(&key) {
             Some(flight) => Arc::clone(flight),
@@ -146,15 +153,21 @@ impl<K: Eq + Hash + Clone, V: Clone + Send + 'static> Flights<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V> Flights<K, V> {
+impl<K: Eq + Hash, V, S: BuildHasher> Flights<K, V, S> {
     /// True if the flight of `key` is open.
     pub fn is_open(&self, key: &K) -> bool {
-        let shard = &self.table.shards[self.table.hasher.hash_one(key) as usize % SHARDS];
-        lock(shard).contains_key(key)
+        lock(self.table.shard(key)).contains_key(key)
     }
 }
 
-impl<K, V> Flights<K, V> {
+impl<K: Hash, V, S: BuildHasher> Table<K, V, S> {
+    /// The maps of the shards take the low and the high bits of a hash, so the shard is chosen by others.
+    fn shard(&self, key: &K) -> &Arc<Shard<K, V, S>> {
+        &self.shards[(self.hasher.hash_one(key) >> 32) as usize % SHARDS]
+    }
+}
+
+impl<K, V, S> Flights<K, V, S> {
     /// The number of open flights.
     pub fn open(&self) -> usize {
         self.table.shards.iter().map(|shard| lock(shard).len()).sum()
@@ -162,7 +175,7 @@ impl<K, V> Flights<K, V> {
 
     /// The number of waiters in all open flights.
     pub fn waiters(&self) -> usize {
-        let in_shard = |shard: &Arc<Shard<K, V>>| -> usize {
+        let in_shard = |shard: &Arc<Shard<K, V, S>>| -> usize {
             lock(shard).values().map(|flight| flight.lock().waiters).sum()
         };
         self.table.shards.iter().map(in_shard).sum()
@@ -184,7 +197,7 @@ where
     })
 }
 
-impl<K: Eq + Hash, V: Clone + Send + 'static> Future for Waiter<K, V> {
+impl<K: Eq + Hash, V: Clone + Send + 'static, S: BuildHasher> Future for Waiter<K, V, S> {
     type Output = Result<V, Panicked>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -195,7 +208,7 @@ impl<K: Eq + Hash, V: Clone + Send + 'static> Future for Waiter<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V: Send + 'static> Waiter<K, V> {
+impl<K: Eq + Hash, V: Send + 'static, S: BuildHasher> Waiter<K, V, S> {
     /// Polls the work, then puts it back or sets the result. Finished work is dropped before its result is seen.
     fn drive(&self, mut work: Work<V>, own: &Waker) {
         let waker = Waker::from(Arc::clone(&self.flight));
@@ -219,12 +232,14 @@ impl<K: Eq + Hash, V: Send + 'static> Waiter<K, V> {
         let mut wakers = std::mem::take(&mut state.wakers);
         drop(state);
         lock(&self.shard).remove(&self.key);
-        wakers.remove(&self.place);
-        wakers.into_values().for_each(Waker::wake);
+        if !wakers.is_empty() {
+            wakers.remove(&self.place);
+            wakers.into_values().for_each(Waker::wake);
+        }
     }
 }
 
-impl<K: Eq + Hash, V> Drop for Waiter<K, V> {
+impl<K: Eq + Hash, V, S: BuildHasher> Drop for Waiter<K, V, S> {
     fn drop(&mut self) {
         let mut state = self.flight.lock();
         let _waker = state.wakers.remove(&self.place);
@@ -243,9 +258,9 @@ impl<K: Eq + Hash, V> Drop for Waiter<K, V> {
 
 /// Runs once the cancelled work is dropped, even if that drop panics. Frees the key, or lets the callers start that
 /// joined in the meantime.
-struct CloseGuard<'a, K: Eq + Hash, V>(&'a Waiter<K, V>);
+struct CloseGuard<'a, K: Eq + Hash, V, S: BuildHasher>(&'a Waiter<K, V, S>);
 
-impl<K: Eq + Hash, V> Drop for CloseGuard<'_, K, V> {
+impl<K: Eq + Hash, V, S: BuildHasher> Drop for CloseGuard<'_, K, V, S> {
     fn drop(&mut self) {
         let Waiter { shard, key, flight, .. } = self.0;
         let mut flights = lock(shard);

@@ -24,7 +24,7 @@ pub struct CallBudget {
     claimed: AtomicU64,
     /// The steps of work since the last check.
     unchecked: AtomicU64,
-    stop: Arc<AtomicBool>,
+    stop: AtomicBool,
     time: Option<CallTime>,
     progress: Option<CallProgress>,
 }
@@ -48,20 +48,20 @@ impl CallTime {
 impl CallBudget {
     /// A budget without limits, for calls outside an executor.
     pub fn unlimited() -> Arc<CallBudget> {
-        Arc::new(CallBudget::new(u64::MAX, Arc::default(), None))
+        Arc::new(CallBudget::new(u64::MAX, None))
     }
 
     /// A budget with `granted` bytes of memory for claims.
     pub fn of_bytes(granted: u64) -> Arc<CallBudget> {
-        Arc::new(CallBudget::new(granted, Arc::default(), None))
+        Arc::new(CallBudget::new(granted, None))
     }
 
-    pub(crate) fn new(granted: u64, stop: Arc<AtomicBool>, time: Option<CallTime>) -> CallBudget {
+    pub(crate) fn new(granted: u64, time: Option<CallTime>) -> CallBudget {
         CallBudget {
             granted,
             claimed: AtomicU64::new(0),
             unchecked: AtomicU64::new(0),
-            stop,
+            stop: AtomicBool::new(false),
             time,
             progress: None,
         }
@@ -75,6 +75,11 @@ impl CallBudget {
     /// The progress of the call, if it is reported.
     pub(crate) fn progress(&self) -> Option<&CallProgress> {
         self.progress.as_ref()
+    }
+
+    /// Makes the next check fail: no caller waits for the call any more.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Extends the time of the call by a wait for a thread.

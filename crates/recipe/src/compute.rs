@@ -1,7 +1,6 @@
 //! One computation: grants memory, runs the function, and stores its output.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anabranch_content::Address;
@@ -53,7 +52,6 @@ pub(crate) async fn compute(
     inputs: Vec<StoredValue>,
     call: Option<Address>,
 ) -> Result<(StoredValue, Duration), Error> {
-    let stop = StopOnDrop::default();
     let (fixed, mut claims) = needed(&stages, &inputs);
     let address = stages.last().expect("there is a stage").address;
     let total = inputs.iter().map(|input| input.size).fold(0, u64::saturating_add);
@@ -69,8 +67,9 @@ pub(crate) async fn compute(
         let now = inner.engine.clock().now();
         let time = CallTime::starting(now, inner.config.call_time, inner.engine.clock());
         let progress = CallProgress::new(&inner.events, address, total, now);
-        let budget = CallBudget::new(claims, Arc::clone(&stop.0), Some(time)).with_progress(progress);
-        let drive = Box::new(Drive::new(stages, feeds, Arc::new(budget), Some(room)));
+        let budget = Arc::new(CallBudget::new(claims, Some(time)).with_progress(progress));
+        let _stop = StopOnDrop(Arc::clone(&budget));
+        let drive = Box::new(Drive::new(stages, feeds, budget, Some(room)));
         match run(inner, drive, purpose, &mut spent).await? {
             AttemptOutcome::ToItsEnd(sink, derivation) => {
                 return Ok((sink.keep(inner, (derivation, call), spent).await?, spent));
@@ -123,7 +122,7 @@ async fn run(
         }
         match pause {
             Pause::Output => {}
-            Pause::Needs(input) => drive.fill(input, inner).await?,
+            Pause::Needs(input) => Box::pin(drive.fill(input, inner)).await?,
             Pause::Done => {
                 return Ok(AttemptOutcome::ToItsEnd(sink, drive.stages[drive.stages.len() - 1].address));
             }
@@ -171,6 +170,16 @@ async fn advance(
         *spent += took;
         return Ok((drive, pause));
     }
+    Box::pin(advance_on_pool(inner, drive, effort, spent)).await
+}
+
+async fn advance_on_pool(
+    inner: &Inner,
+    mut drive: Box<Drive>,
+    effort: Option<Duration>,
+    spent: &mut Duration,
+) -> Result<(Box<Drive>, Result<Pause, Error>), Error> {
+    let clock = inner.engine.clock();
     let asked = clock.now();
     let place = match effort {
         Some(effort) if effort <= SHORT => None,
@@ -202,11 +211,10 @@ async fn long_place(inner: &Inner) -> Result<OwnedSemaphorePermit, Error> {
 }
 
 /// Signals the function to stop when the computation is dropped.
-#[derive(Default)]
-struct StopOnDrop(Arc<AtomicBool>);
+struct StopOnDrop(Arc<CallBudget>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.stop();
     }
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_content::{Address, Class, Cost, Memo, NewMemo, RemovalReason, Time};
-use anabranch_engine::flight::{Panicked, Waiter};
+use anabranch_engine::flight::Panicked;
 use smallvec::SmallVec;
 
 use crate::closure;
 use crate::compute::{CALL_MEMORY, compute};
 use crate::error::Error;
 use crate::events::Event;
-use crate::executor::Inner;
+use crate::executor::{Inner, RecipeWaiter};
 use crate::function::{Fault, Function};
 use crate::recipe::{self, CONTEXT, FunctionId, Params};
 use crate::registry;
@@ -69,8 +69,8 @@ impl Stage {
 
 /// The address of each stage with the first one's inputs replaced by their values; empty if that changes nothing.
 /// Stages that compute the same from equal values share these addresses.
-fn calls(stages: &[Stage], inputs: &[StoredValue]) -> Vec<Address> {
-    let mut calls = Vec::new();
+fn calls(stages: &[Stage], inputs: &[StoredValue]) -> SmallVec<[Address; 1]> {
+    let mut calls = SmallVec::new();
     for stage in stages.iter().filter(|_| stages[0].reads_recipes) {
         let call = match calls.last() {
             None => stage.on(inputs.iter().map(|input| &input.output)),
@@ -78,7 +78,7 @@ fn calls(stages: &[Stage], inputs: &[StoredValue]) -> Vec<Address> {
         };
         match call {
             Some(call) => calls.push(call),
-            None => return Vec::new(),
+            None => return SmallVec::new(),
         }
     }
     calls
@@ -90,7 +90,7 @@ pub(crate) fn join(
     stages: Stages,
     purpose: Purpose,
     inputs: Vec<StoredValue>,
-) -> Waiter<Address, Result<ComputedValue, Error>> {
+) -> RecipeWaiter {
     let address = stages.last().expect("there is a stage").address;
     let working = Arc::clone(inner);
     inner.flights.join(address, || None, move || execute(working, stages, purpose, inputs))
@@ -187,7 +187,7 @@ async fn execute(
             };
             remembered.await.map(|()| (value, Duration::ZERO))
         }
-        None => compute(&inner, stages, purpose, inputs, call).await,
+        None => Box::pin(compute(&inner, stages, purpose, inputs, call)).await,
     };
     match computed {
         Ok((value, spent)) => {
@@ -258,8 +258,9 @@ async fn recalled(inner: &Inner, address: &Address) -> Result<Option<(StoredValu
         let body = ValueBody::Bytes(bytes);
         return Ok(Some((StoredValue { output: memo.output, size: memo.size, body, lease: None }, memo)));
     }
+    // Boxed, as are other steps that small values do not take: a small future costs less to make.
     let mut lease = inner.store.lease();
-    let found = closure::remembered(inner, &memo, &mut lease).await?;
+    let found = Box::pin(closure::remembered(inner, &memo, &mut lease)).await?;
     Ok(found.map(|(output, size)| (StoredValue::stored(output, size, Some(Arc::new(lease))), memo)))
 }
 
@@ -269,7 +270,7 @@ async fn recalled(inner: &Inner, address: &Address) -> Result<Option<(StoredValu
 /// [`Executor::invalidate`]: crate::executor::Executor::invalidate
 async fn are_invalidated_since(inner: &Inner, stages: &[Stage], time: Time) -> Result<bool, Error> {
     for stage in stages {
-        let gone = inner.store.status(&stage.address).await?.gone;
+        let gone = inner.store.removal(&stage.address).await?;
         if gone.is_some_and(|gone| gone.why == RemovalReason::Invalidated && gone.at >= time) {
             return Ok(true);
         }
@@ -284,7 +285,7 @@ async fn remember(inner: &Inner, derivation: Address, value: &StoredValue, cost:
     let in_memory = || inner.store.get_now(&value.output).filter(|_| is_small);
     match value.bytes().cloned().or_else(in_memory) {
         Some(bytes) => inner.store.derived(memo, None, bytes).await?,
-        None => inner.store.remember(memo, Class::Derivable).await?,
+        None => Box::pin(inner.store.remember(memo, Class::Derivable)).await?,
     };
     Ok(())
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_content::{Address, Class, Import, ImportReport, NewDerivation, Put, Store};
+use anabranch_content::{Address, BuildAddress, Class, Import, ImportReport, NewDerivation, Put, Store};
 use anabranch_engine::Engine;
-use anabranch_engine::flight::Flights;
+use anabranch_engine::flight::{Flights, Waiter};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::sync::Semaphore;
@@ -75,12 +75,18 @@ pub struct Executor {
     pub(crate) inner: Arc<Inner>,
 }
 
+/// The computations in flight, by the address of the recipe.
+pub(crate) type RecipeFlights = Flights<Address, Result<ComputedValue, Error>, BuildAddress>;
+
+/// The part of a caller in one of them.
+pub(crate) type RecipeWaiter = Waiter<Address, Result<ComputedValue, Error>, BuildAddress>;
+
 pub(crate) struct Inner {
     pub store: Store,
     pub functions: Functions,
     pub engine: Engine,
     pub config: Config,
-    pub flights: Flights<Address, Result<ComputedValue, Error>>,
+    pub flights: RecipeFlights,
     /// Memory for running calls.
     pub memory: CallMemory,
     /// The threads that long work may occupy at the same time.
@@ -155,13 +161,13 @@ impl Executor {
         let closures = closure::units(config.recipe_bytes);
         let long_places = engine.batch_threads().saturating_sub(1).max(1);
         let long_places = Arc::new(Semaphore::new(long_places.min(Semaphore::MAX_PERMITS)));
-        let (flights, events, counters, refusals) = Default::default();
+        let (events, counters, refusals) = Default::default();
         let inner = Inner {
             store,
             functions,
             engine,
             config,
-            flights,
+            flights: Flights::with_hasher(),
             memory,
             long_places,
             closures,
@@ -304,7 +310,8 @@ impl Executor {
         inputs_of: &[&[Address]],
     ) -> Result<Vec<AddedRecipe>, Error> {
         let puts = self.inner.store.put_derivations(CONTEXT, described).await?;
-        let mut known: HashMap<Address, bool> = puts.iter().map(|put| (put.address, true)).collect();
+        let mut known: HashMap<Address, bool, BuildAddress> =
+            puts.iter().map(|put| (put.address, true)).collect();
         let mut added = Vec::with_capacity(puts.len());
         let mut pace = Pace::default();
         for (put, inputs) in puts.iter().zip(inputs_of) {

@@ -261,7 +261,9 @@ impl FunctionId {
 
 fn check_id(name: &str, version: &str) -> Result<(), MalformedRecipe> {
     for (what, text) in [("name", name), ("version", version)] {
-        if text.is_empty() || text.len() > NAME_MOST || text.chars().any(char::is_control) {
+        // Nearly all are plain ASCII.
+        let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        if text.is_empty() || text.len() > NAME_MOST || (!is_plain && text.chars().any(char::is_control)) {
             return Err(MalformedRecipe(format!(
                 "{text:?} is not a function's {what}: 1 to {NAME_MOST} bytes without control characters"
             )));

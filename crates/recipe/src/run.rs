@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use anabranch_content::Address;
-use anabranch_engine::flight::{Panicked, Waiter};
+use anabranch_engine::flight::Panicked;
 use anabranch_engine::options::Class;
 use anabranch_engine::{Budget, Check, Drops, Failure, NodeId, Options, Policies, Step, Stopped, Workload};
 use bytes::Bytes;
@@ -15,7 +14,7 @@ use smallvec::smallvec;
 use crate::closure::{Closure, Input};
 use crate::error::Error;
 use crate::execute::{self, Purpose, Stage};
-use crate::executor::Inner;
+use crate::executor::{Inner, RecipeWaiter};
 use crate::registry;
 use crate::trace::Trace;
 use crate::value::{ComputedValue, Origin, StoredValue, ValueBody};
@@ -229,7 +228,7 @@ impl Workload for Work<'_> {
 
 /// A running node.
 pub(crate) enum NodeFuture {
-    One(Waiter<Address, Result<ComputedValue, Error>>, NodeId),
+    One(RecipeWaiter, NodeId),
     Chain(Pin<Box<dyn Future<Output = Result<NodeValue, Error>> + Send>>),
 }
 

@@ -40,6 +40,12 @@ impl Sink {
                 chunks.push(chunk);
                 Ok(Sink::Small(chunks, len))
             }
+            large => Box::pin(large.write(inner, purpose, chunk)).await,
+        }
+    }
+
+    async fn write(self, inner: &Inner, purpose: Purpose, chunk: Bytes) -> Result<Sink, Error> {
+        match self {
             Sink::Small(mut chunks, len) => {
                 let mut writer = inner.store.writer(Class::Derivable);
                 let len = len + chunk.len();
@@ -92,15 +98,19 @@ impl Sink {
                 if let Some(kept) = &mut kept {
                     drop(kept.room.split(KEPT_MOST - len));
                 }
-                let put = writer.finish().await?;
-                let mut lease = store.lease();
-                // The value may have been collected before the lease held it.
-                if !lease.hold(put.address).await? || store.size(&put.address).await?.is_none() {
-                    return Err(StoreError::Missing { address: put.address }.into());
-                }
-                for derivation in [derivation].into_iter().chain(call) {
-                    store.remember(memo(derivation, put.address, put.len), Class::Derivable).await?;
-                }
+                let finished = async {
+                    let put = writer.finish().await?;
+                    let mut lease = store.lease();
+                    // The value may have been collected before the lease held it.
+                    if !lease.hold(put.address).await? || store.size(&put.address).await?.is_none() {
+                        return Err(StoreError::Missing { address: put.address }.into());
+                    }
+                    for derivation in [derivation].into_iter().chain(call) {
+                        store.remember(memo(derivation, put.address, put.len), Class::Derivable).await?;
+                    }
+                    Ok::<_, Error>((put, lease))
+                };
+                let (put, lease) = Box::pin(finished).await?;
                 let body = kept.map_or(ValueBody::Stored, |kept| ValueBody::Chunks(Arc::new(kept)));
                 Ok(StoredValue { output: put.address, size: put.len, body, lease: Some(Arc::new(lease)) })
             }

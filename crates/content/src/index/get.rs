@@ -1,6 +1,8 @@
 //! Looks keys up: in memory, then in the runs, newest first.
 
 use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
 
 use super::run::LastBlock;
 use super::table::Change;
@@ -15,16 +17,14 @@ thread_local! {
     static NEAR: RefCell<LastBlock> = RefCell::default();
 }
 
-impl Index {
+/// The index for several lookups. It sees the changes that are applied later only until the recent table is frozen, and
+/// keeps replaced tables and runs: it is for short use.
+pub(crate) struct View(Arc<State>);
+
+impl View {
     /// The key's value. With [`Wait::No`] an answer that is not in memory is [`Error::WouldBlock`].
     pub(crate) fn get(&self, key: &Key, wait: Wait) -> Result<Option<Box<[u8]>>, Error> {
-        self.state().find(key, wait)
-    }
-
-    /// The same, with the generation of the runs that were looked through, for [`Index::get_since`].
-    pub(crate) fn get_noting(&self, key: &Key, wait: Wait) -> Result<NotedValue, Error> {
-        let state = self.state();
-        Ok((state.find(key, wait)?, state.generation))
+        self.0.find(key, wait)
     }
 
     /// The value of a key that had none when these runs were looked through. They are not looked through again.
@@ -34,12 +34,35 @@ impl Index {
         absent: Generation,
         wait: Wait,
     ) -> Result<Option<Box<[u8]>>, Error> {
-        let state = self.state();
-        match state.generation == absent {
+        match self.0.generation == absent {
             // A change since then is still in memory.
-            true => Ok(state.in_memory(key).flatten()),
-            false => state.find(key, wait),
+            true => Ok(self.0.in_memory(key).flatten()),
+            false => self.0.find(key, wait),
         }
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("View").finish_non_exhaustive()
+    }
+}
+
+impl Index {
+    /// The index as it is now.
+    pub(crate) fn view(&self) -> View {
+        View(self.state())
+    }
+
+    /// The key's value, as [`View::get`] finds it.
+    pub(crate) fn get(&self, key: &Key, wait: Wait) -> Result<Option<Box<[u8]>>, Error> {
+        self.view().get(key, wait)
+    }
+
+    /// The same, with the generation of the runs that were looked through, for [`View::get_since`].
+    pub(crate) fn get_noting(&self, key: &Key, wait: Wait) -> Result<NotedValue, Error> {
+        let state = self.state();
+        Ok((state.find(key, wait)?, state.generation))
     }
 
     /// False if the key certainly has no entry; true is wrong about once in a hundred times. Never reads a file.

@@ -37,6 +37,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 pub(crate) use crate::address::BuildAddress as BuildBits;
 pub(crate) use error::Error;
+pub(crate) use get::View;
 pub(crate) use key::Key;
 pub(crate) use scan::Scan;
 

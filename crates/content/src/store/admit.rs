@@ -156,7 +156,7 @@ impl Writer {
     /// without its value.
     pub(super) fn admit_derived(&mut self, derived: &mut DerivedValue) -> Result<Answer, Error> {
         self.admit(&mut derived.blob, derived.crc)?;
-        for memo in &mut derived.memos {
+        for memo in derived.memos.iter_mut().flatten() {
             self.admit(&mut memo.record, None)?;
         }
         Ok(Answer::default())

@@ -13,7 +13,7 @@ use super::background::Background;
 use super::heal::HealingState;
 use super::overlay::Changes;
 use super::pending::{PendingValues, Ticket};
-use super::recalled::RecalledMemos;
+use super::recalled::{RecalledMemos, Version};
 use super::tables::{
     AliasRow, Blob, DerivationRow, GoneRow, MemoRow, NameRow, PinRow, Row, RowBytes, Table, last_address,
     name_key,
@@ -21,7 +21,7 @@ use super::tables::{
 use super::tally::Tally;
 use crate::facts::{Class, Memo, RemovalRecord};
 use crate::files::Name;
-use crate::index::{self, Generation, Index, Key};
+use crate::index::{self, Generation, Index, Key, View};
 use crate::log::Position;
 use crate::{Address, Error, Wait};
 
@@ -99,13 +99,19 @@ impl Catalogue {
 
     /// Finds the data under an address. An alias is followed.
     pub(crate) fn find(&self, address: &Address, wait: Wait) -> Result<FoundData, Error> {
-        if let Some(memo) = self.memo(address, wait)? {
+        let version = match self.memo_at_hand(address) {
+            Ok(memo) => return Ok(FoundData::Memo(memo)),
+            Err(version) => version,
+        };
+        // After the look at pending values: a value leaves them for a table that an earlier view may not have.
+        let view = self.index.view();
+        if let Some(memo) = self.memo_in(&view, address, version, wait)? {
             return Ok(FoundData::Memo(memo));
         }
-        if let Some(row) = self.derivation(address, wait)? {
+        if let Some(row) = self.row_in(&view, &Table::Derivation.key(address), wait)? {
             return Ok(FoundData::Derivation(*address, row));
         }
-        if let Some(derivation) = self.alias(address, wait)? {
+        if let Some(derivation) = self.alias_in(&view, address, wait)? {
             if let Some(memo) = self.memo(&derivation, wait)? {
                 return Ok(FoundData::Memo(memo));
             }
@@ -184,8 +190,12 @@ impl Catalogue {
 
     /// The derivation that an alias leads to.
     pub(crate) fn alias(&self, alias: &Address, wait: Wait) -> Result<Option<Address>, Error> {
+        self.alias_in(&self.index.view(), alias, wait)
+    }
+
+    fn alias_in(&self, view: &View, alias: &Address, wait: Wait) -> Result<Option<Address>, Error> {
         let key = Table::Alias.key(alias);
-        let Some(row) = self.index.get(&key, wait).map_err(|error| self.error(error))? else {
+        let Some(row) = view.get(&key, wait).map_err(|error| self.error(error))? else {
             return Ok(None);
         };
         let row = AliasRow::decode(&row).ok_or_else(|| self.undecodable())?;
@@ -206,13 +216,33 @@ impl Catalogue {
 
     /// The memo of a derivation, if there is one.
     pub(crate) fn memo(&self, derivation: &Address, wait: Wait) -> Result<Option<Memo>, Error> {
-        if let Some(memo) = self.pending.memo(derivation).or_else(|| self.recalled.get(derivation)) {
-            return Ok(Some(memo));
+        match self.memo_at_hand(derivation) {
+            Ok(memo) => Ok(Some(memo)),
+            Err(version) => self.memo_in(&self.index.view(), derivation, version, wait),
         }
-        let version = self.recalled.version(derivation);
-        let Some(row) = self.row::<MemoRow>(&Table::Memo.key(derivation), wait)? else { return Ok(None) };
-        self.recalled.found(version, &row.memo);
-        Ok(Some(row.memo))
+    }
+
+    /// A memo that is pending or cached; else the state of the cache, for [`Catalogue::memo_in`].
+    fn memo_at_hand(&self, derivation: &Address) -> Result<Memo, Version> {
+        match self.pending.memo(derivation) {
+            Some(memo) => Ok(memo),
+            None => self.recalled.get(derivation),
+        }
+    }
+
+    /// The memo that the index has.
+    fn memo_in(
+        &self,
+        view: &View,
+        derivation: &Address,
+        version: Version,
+        wait: Wait,
+    ) -> Result<Option<Memo>, Error> {
+        let row: Option<MemoRow> = self.row_in(view, &Table::Memo.key(derivation), wait)?;
+        Ok(row.map(|row| {
+            self.recalled.found(version, &row.memo);
+            row.memo
+        }))
     }
 
     /// The memos of many derivations, in their order.
@@ -364,16 +394,30 @@ impl Catalogue {
 
     /// The row under a key, as bytes.
     pub(crate) fn row_bytes(&self, key: &Key) -> Result<Option<RowBytes>, Error> {
-        self.index.get(key, Wait::Yes).map_err(|error| self.error(error))
+        self.row_bytes_in(&self.index.view(), key)
+    }
+
+    /// The same, in a view of the index.
+    pub(crate) fn row_bytes_in(&self, view: &View, key: &Key) -> Result<Option<RowBytes>, Error> {
+        view.get(key, Wait::Yes).map_err(|error| self.error(error))
     }
 
     /// The same, of a key that had no row when these runs of the index were looked through.
-    pub(crate) fn row_bytes_since(&self, key: &Key, absent: Generation) -> Result<Option<RowBytes>, Error> {
-        self.index.get_since(key, absent, Wait::Yes).map_err(|error| self.error(error))
+    pub(crate) fn row_bytes_since(
+        &self,
+        view: &View,
+        key: &Key,
+        absent: Generation,
+    ) -> Result<Option<RowBytes>, Error> {
+        view.get_since(key, absent, Wait::Yes).map_err(|error| self.error(error))
     }
 
     fn row<R: Row>(&self, key: &Key, wait: Wait) -> Result<Option<R>, Error> {
-        match self.index.get(key, wait) {
+        self.row_in(&self.index.view(), key, wait)
+    }
+
+    fn row_in<R: Row>(&self, view: &View, key: &Key, wait: Wait) -> Result<Option<R>, Error> {
+        match view.get(key, wait) {
             Ok(None) => Ok(None),
             Ok(Some(bytes)) => self.decoded(&bytes).map(Some),
             Err(error) => Err(self.error(error)),

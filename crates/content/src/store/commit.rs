@@ -218,6 +218,7 @@ impl Writer {
             }
             core.background.orphans(orphans);
         }
+        self.overlay.end();
         drop(applying);
         self.follow_up(result.is_ok());
         settling.settle(&core, result.as_ref().err());
@@ -232,7 +233,8 @@ impl Writer {
     fn begin(&mut self, batch: &[Request]) {
         self.buffer.clear();
         self.followups.clear();
-        self.overlay.begin(self.core.tally().gone);
+        let gone = self.core.tally().gone;
+        self.overlay.begin(&self.core.catalogue, gone);
         let size: usize = batch.iter().map(|request| request.order.size_hint()).sum();
         self.base = self.append.next(size as u64);
     }
@@ -287,7 +289,7 @@ impl Order {
             Order::Derivations(described) => described.iter().map(|it| it.encoded.len()).sum(),
             Order::Append(records) => records.iter().map(|record| record.fact.size_hint()).sum(),
             Order::Derived(derived) => {
-                let memos = derived.memos.iter().map(|memo| memo.record.fact.size_hint());
+                let memos = derived.memos.iter().flatten().map(|memo| memo.record.fact.size_hint());
                 derived.blob.fact.size_hint() + memos.sum::<usize>()
             }
             Order::Remove(_, groups) => {

@@ -228,7 +228,6 @@ fn addressed(
     part: &[NewDerivation],
     (at, salt): (Time, Salt),
 ) -> Result<AddressedDerivations, Error> {
-    let mut derive = Address::derive_each(context);
     let mut seen: HashSet<Address, BuildAddress> = HashSet::default();
     let mut addresses = Vec::with_capacity(part.len());
     let mut wanted = Vec::with_capacity(4 * part.len());
@@ -238,7 +237,7 @@ fn addressed(
         check_inputs(&inputs)?;
         wanted.extend_from_slice(&inputs);
         wanted.extend(*alias);
-        let (address, alias) = (derive(bytes), *alias);
+        let (address, alias) = (Address::derive(context, bytes), *alias);
         let is_first = part.len() == 1 || seen.insert(address);
         addresses.push((address, is_first));
         if is_first {

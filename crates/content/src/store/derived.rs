@@ -26,9 +26,18 @@ pub(crate) struct DerivedValue {
     pub(super) blob: Record,
     /// The checksum of the blob's record.
     pub(super) crc: Option<u32>,
-    pub(super) memos: Vec<DerivedMemo>,
-    /// The addresses held until the value is written: the output, the derivations, their inputs.
-    wanted: Vec<Address>,
+    /// One or two, in place: another thread frees what is allocated for them.
+    pub(super) memos: [Option<DerivedMemo>; 2],
+    held: HeldAddresses,
+}
+
+/// The addresses that are held until a value is written.
+#[derive(Debug)]
+struct HeldAddresses {
+    output: Address,
+    derivation: Address,
+    also: Option<Address>,
+    inputs: Box<[Address]>,
 }
 
 /// A memo of a derived value.
@@ -39,9 +48,10 @@ pub(crate) struct DerivedMemo {
     ticket: Ticket,
 }
 
-impl DerivedValue {
-    fn output(&self) -> &Address {
-        &self.wanted[0]
+impl HeldAddresses {
+    fn for_each(&self, act: impl FnMut(&Address)) {
+        let HeldAddresses { output, derivation, also, inputs } = self;
+        [output, derivation].into_iter().chain(also).chain(inputs).for_each(act);
     }
 }
 
@@ -59,18 +69,28 @@ impl Store {
         let bytes: Bytes = bytes.into();
         debug_assert_eq!(made.output, Address::of(&bytes));
         if bytes.len() > self.inner.core.config.packed_most {
-            self.put(bytes, Class::Derivable).await?;
-            self.remember(made, Class::Derivable).await?;
-            return match also {
-                Some(derivation) => {
-                    self.remember(NewMemo { derivation, inputs: &[], ..made }, Class::Derivable).await
-                }
-                None => Ok(()),
-            };
+            // Boxed, so that the futures of callers, which seldom come here, stay small.
+            return Box::pin(self.derived_large(made, also, bytes)).await;
         }
         let len = bytes.len() as u64;
         let result = self.inner.core.derived(made, also, bytes).await;
         self.inner.core.count(Kind::Derived, result, |new| new.then_some(len)).map(|_| ())
+    }
+
+    async fn derived_large(
+        &self,
+        made: NewMemo<'_>,
+        also: Option<Address>,
+        bytes: Bytes,
+    ) -> Result<(), Error> {
+        self.put(bytes, Class::Derivable).await?;
+        self.remember(made, Class::Derivable).await?;
+        match also {
+            Some(derivation) => {
+                self.remember(NewMemo { derivation, inputs: &[], ..made }, Class::Derivable).await
+            }
+            None => Ok(()),
+        }
     }
 
     /// Waits until all values [`derived`](Store::derived) so far are written, though not synced: they survive a crash
@@ -99,30 +119,25 @@ impl Core {
         let room = self.queue_room(units.max(self.config.queue_bytes as usize / VALUES_MOST)).await?;
         let at = self.now();
         // Held first: a caller that finds a memo may rely on the addresses that it leads to.
-        let mut wanted = Vec::with_capacity(3 + inputs.len());
-        wanted.extend([output, derivation]);
-        wanted.extend(also);
-        wanted.extend_from_slice(inputs);
-        wanted.iter().for_each(|address| _ = self.guard.hold(address));
-        let mut memos = Vec::with_capacity(2);
-        let also = also.map(|derivation| (derivation, &[][..]));
-        for (derivation, inputs) in [(derivation, inputs)].into_iter().chain(also) {
+        let held = HeldAddresses { output, derivation, also, inputs: inputs.into() };
+        held.for_each(|address| _ = self.guard.hold(address));
+        let announce = |derivation, inputs: &[Address]| {
             let memo = Memo { derivation, output, size, cost, at };
-            if let Some(ticket) = self.catalogue.announce(memo, inputs, bytes.clone()) {
-                let fact = Fact::Memo { derivation, output, size, cost, inputs: inputs.to_vec() };
-                let record = Record { at, class: Class::Derivable, fact };
-                memos.push(DerivedMemo { record, derivation, ticket });
-            }
-        }
-        if memos.is_empty() {
-            wanted.iter().for_each(|address| self.guard.release(address));
+            let ticket = self.catalogue.announce(memo, inputs, bytes.clone())?;
+            let fact = Fact::Memo { derivation, output, size, cost, inputs: inputs.to_vec() };
+            let record = Record { at, class: Class::Derivable, fact };
+            Some(DerivedMemo { record, derivation, ticket })
+        };
+        let memos = [announce(derivation, inputs), also.and_then(|also| announce(also, &[]))];
+        if memos.iter().all(Option::is_none) {
+            held.for_each(|address| self.guard.release(address));
             return Ok(false);
         }
         self.admit(output, &bytes);
         let blob = Fact::Blob { address: output, bytes };
         let crc = blob.long_body_crc();
         let blob = Record { at, class: Class::Derivable, fact: blob };
-        let derived = Box::new(DerivedValue { blob, crc, memos, wanted });
+        let derived = Box::new(DerivedValue { blob, crc, memos, held });
         let request = Request { order: Order::Derived(derived), done: None, room: Some(room), claim };
         if let Err(Request { order: Order::Derived(derived), .. }) = self.orders.push_deferred(request) {
             self.forget(&derived);
@@ -134,14 +149,14 @@ impl Core {
     /// Drops a value whose write failed: it is no longer visible.
     fn forget(&self, derived: &DerivedValue) {
         self.settle(derived);
-        self.cache.remove(derived.output());
-        derived.wanted.iter().for_each(|address| self.guard.release(address));
+        self.cache.remove(&derived.held.output);
+        derived.held.for_each(|address| self.guard.release(address));
     }
 
     /// Removes the memos of a value from pending.
     fn settle(&self, derived: &DerivedValue) {
-        for memo in &derived.memos {
-            self.catalogue.settle(memo.ticket, &memo.derivation, derived.output());
+        for memo in derived.memos.iter().flatten() {
+            self.catalogue.settle(memo.ticket, &memo.derivation, &derived.held.output);
         }
     }
 }
@@ -180,7 +195,7 @@ impl DerivedBatch {
                 }
                 None => {
                     core.settle(&derived);
-                    derived.wanted.iter().for_each(|address| core.guard.written(address));
+                    derived.held.for_each(|address| core.guard.written(address));
                 }
             }
         }

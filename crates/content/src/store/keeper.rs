@@ -175,9 +175,14 @@ impl Core {
             let cause = std::io::ErrorKind::StorageFull.into();
             return Err(Error::disk("write", std::path::Path::new("log"), cause));
         }
-        if let Some(claim) = self.space.claim(bytes) {
-            return Ok(claim);
+        match self.space.claim(bytes) {
+            Some(claim) => Ok(claim),
+            // Boxed, so that the futures of callers, which seldom come here, stay small.
+            None => Box::pin(self.claim_after_rounds(bytes)).await,
         }
+    }
+
+    async fn claim_after_rounds(&self, bytes: u64) -> Result<Claim, Error> {
         if self.config.quota_bytes.is_some_and(|quota| bytes > quota) {
             return Err(self.over_quota());
         }

@@ -4,7 +4,7 @@ use super::catalogue::{AddressStatus, FoundData};
 use super::commit::Order;
 use super::tables::Table;
 use super::{Core, Store};
-use crate::facts::{Derivation, Memo};
+use crate::facts::{Derivation, Memo, RemovalRecord};
 use crate::{Address, Error, Wait};
 
 /// The data that a store has under an address, the most useful kind first.
@@ -42,6 +42,13 @@ impl Store {
     pub async fn status(&self, address: &Address) -> Result<AddressStatus, Error> {
         let address = *address;
         self.quick(move |core, wait| core.catalogue.status(&address, wait)).await
+    }
+
+    /// When and why data under an address was removed; `None` if none was, or it came back. An alias is not followed.
+    pub async fn removal(&self, address: &Address) -> Result<Option<RemovalRecord>, Error> {
+        let address = *address;
+        let row = self.quick(move |core, wait| core.catalogue.gone(&address, wait)).await?;
+        Ok(row.map(|row| row.gone))
     }
 
     /// The status of many addresses, in their order.

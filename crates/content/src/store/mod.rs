@@ -297,8 +297,9 @@ impl Store {
         work: impl Fn(&Core, Wait) -> Result<T, Error> + Send + Sync + 'static,
     ) -> Result<T, Error> {
         match work(&self.inner.core, Wait::No) {
+            // Boxed, so that the futures of callers, which seldom come here, stay small.
             Err(Error::WouldBlock | Error::Index { .. }) => {
-                self.reading(move |core| work(core, Wait::Yes)).await
+                Box::pin(self.reading(move |core| work(core, Wait::Yes))).await
             }
             done => done,
         }

@@ -473,7 +473,7 @@ pub(super) fn bring_in(
     overlay: &mut Overlay,
     records: &mut Vec<(RecordPlace, Record)>,
 ) -> Result<(), Error> {
-    overlay.begin(tally.gone);
+    overlay.begin(catalogue, tally.gone);
     let mut end = None;
     for (place, record) in records.drain(..) {
         overlay.prepare(catalogue, &record.fact)?;
@@ -484,6 +484,7 @@ pub(super) fn bring_in(
         // Files that no record names any more are found later, when all files are listed.
         catalogue.apply(overlay.changes(), end, tally);
     }
+    overlay.end();
     let index = catalogue.index();
     while index.is_behind() && index.work().map_err(plain)? {}
     Ok(())

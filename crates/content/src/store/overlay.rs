@@ -13,7 +13,7 @@ use super::tables::{
 use super::tally::{Count, TallyChange};
 use crate::facts::{Memo, RemovalRecord, Time};
 use crate::files::Name;
-use crate::index::{BuildBits, Change, Generation, Key};
+use crate::index::{BuildBits, Change, Generation, Key, View};
 use crate::log::{Fact, ItemKind, ItemRemoval, Record, RecordPlace};
 use crate::{Address, Error, Value};
 
@@ -24,6 +24,9 @@ use crate::{Address, Error, Value};
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
     rows: HashMap<Key, Slot, BuildBits>,
+    /// The index that the batch changes; `None` between batches. While a batch is decided, nothing else is applied, and
+    /// one view spares the locks that readers of the index take, too.
+    index: Option<View>,
     /// The changed keys in the order of their first change, which is the order in which readers see them.
     changed: Vec<Key>,
     /// The changed edges in order: a batch never reads them back.
@@ -66,13 +69,19 @@ impl Changes<'_> {
 
 impl Overlay {
     /// Begins a new batch on an index with this many tombstones.
-    pub(crate) fn begin(&mut self, gone: u64) {
+    pub(crate) fn begin(&mut self, catalogue: &Catalogue, gone: u64) {
+        self.index = Some(catalogue.index().view());
         self.rows.clear();
         self.changed.clear();
         self.edges.clear();
         self.tally.clear();
         self.orphans.clear();
         self.gone = gone;
+    }
+
+    /// Ends the batch, which is applied or failed.
+    pub(crate) fn end(&mut self) {
+        self.index = None;
     }
 
     /// All changes of the batch.
@@ -89,7 +98,10 @@ impl Overlay {
     pub(crate) fn load_bytes(&mut self, catalogue: &Catalogue, key: &Key) -> Result<Option<&[u8]>, Error> {
         let slot = match self.rows.entry(*key) {
             Entry::Occupied(slot) => slot.into_mut(),
-            Entry::Vacant(slot) => slot.insert(Slot { row: catalogue.row_bytes(key)?, is_changed: false }),
+            Entry::Vacant(slot) => {
+                let index = self.index.as_ref().expect("a batch has begun");
+                slot.insert(Slot { row: catalogue.row_bytes_in(index, key)?, is_changed: false })
+            }
         };
         Ok(slot.row.as_deref())
     }
@@ -145,7 +157,8 @@ impl Overlay {
         if let Some(absent) = absent
             && let Entry::Vacant(slot) = self.rows.entry(key)
         {
-            slot.insert(Slot { row: catalogue.row_bytes_since(&key, absent)?, is_changed: false });
+            let index = self.index.as_ref().expect("a batch has begun");
+            slot.insert(Slot { row: catalogue.row_bytes_since(index, &key, absent)?, is_changed: false });
         }
         self.load::<DerivationRow>(catalogue, &key)?;
         if let Some(alias) = alias {

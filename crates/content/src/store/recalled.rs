@@ -40,14 +40,12 @@ impl RecalledMemos {
         RecalledMemos { shards: Shards::default(), pairs: most / 2 / SHARDS }
     }
 
-    pub(crate) fn get(&self, derivation: &Address) -> Option<Memo> {
+    /// The memo, if it is held; else the state of its shard, for [`RecalledMemos::found`].
+    pub(crate) fn get(&self, derivation: &Address) -> Result<Memo, Version> {
         let shard = self.read(derivation);
-        let pair = shard.pairs.get(self.place(derivation)?)?;
-        pair.iter().flatten().find(|memo| memo.derivation == *derivation).cloned()
-    }
-
-    pub(crate) fn version(&self, derivation: &Address) -> Version {
-        Version(self.read(derivation).version)
+        let pair = self.place(derivation).and_then(|place| shard.pairs.get(place));
+        let held = pair.and_then(|pair| pair.iter().flatten().find(|memo| memo.derivation == *derivation));
+        held.cloned().ok_or(Version(shard.version))
     }
 
     /// Adds a memo that the index had at this version or later.

@@ -106,6 +106,8 @@ async fn memos_derivations_and_their_edges() {
     assert_eq!(store.invalidate(&[first, unknown]).await.unwrap(), 1);
     assert_eq!(store.recall(&first).await.unwrap(), None);
     assert_eq!(store.status(&first).await.unwrap().gone.unwrap().why, RemovalReason::Invalidated);
+    assert_eq!(store.removal(&first).await.unwrap(), store.status(&first).await.unwrap().gone);
+    assert_eq!(store.removal(&second).await.unwrap(), None);
     let missing = NewMemo { derivation: first, output: unknown, size: 0, cost: Cost::default(), inputs: &[] };
     assert!(matches!(store.remember(missing, Class::Derivable).await, Err(Error::Missing { .. })));
 }
@@ -188,6 +190,7 @@ async fn collection_keeps_what_is_held_and_what_it_takes_to_derive_it() {
     assert_eq!(store.status(&loose).await.unwrap().gone.unwrap().at, Time(301_000));
     assert!(store.put(bytes(2, 100_000), Class::Acknowledged).await.unwrap().new);
     assert_eq!(store.status(&loose).await.unwrap().gone, None);
+    assert_eq!(store.removal(&loose).await.unwrap(), None);
 }
 
 #[tokio::test]

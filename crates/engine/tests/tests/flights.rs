@@ -4,6 +4,7 @@ mod callers;
 mod threads;
 
 use std::future::{pending, poll_fn};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -92,6 +93,31 @@ fn callers_of_different_keys_do_not_meet() {
     assert_eq!((flights.open(), flights.waiters()), (99, 99));
     assert!(others.iter_mut().zip(2..).all(|(caller, key)| caller.poll() == Poll::Ready(Ok(Ok(key)))));
     assert_eq!(flights.open(), 1);
+}
+
+/// Gives all keys the same hash.
+#[derive(Default)]
+struct SameHash;
+
+impl Hasher for SameHash {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn finish(&self) -> u64 {
+        7
+    }
+}
+
+#[test]
+fn keys_with_the_same_hash_do_not_meet() {
+    let flights = Flights::<u64, Answer, BuildHasherDefault<SameHash>>::with_hasher();
+    let join = |key| flights.join(key, || None, move || async move { Ok(key) });
+    let (first, second, third) = (join(1), join(2), join(1));
+    assert_eq!((flights.open(), flights.waiters()), (2, 3));
+    assert!(flights.is_open(&2) && !flights.is_open(&3));
+    let mut cx = Context::from_waker(Waker::noop());
+    let answers = [first, second, third].map(|mut waiter| Pin::new(&mut waiter).poll(&mut cx));
+    assert_eq!(answers, [1, 2, 1].map(|key| Poll::Ready(Ok(Ok(key)))));
+    assert_eq!(flights.open(), 0);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(crate) fn counted_budget(most: u64) -> (Arc<CallBudget>, impl Fn() -> u64) {
     let stepping = Arc::new(SteppingClock(SystemClock.now(), AtomicU32::new(0)));
     let clock: Arc<dyn Clock> = Arc::clone(&stepping) as Arc<dyn Clock>;
     let time = CallTime::starting(stepping.0, Duration::from_millis(most), &clock);
-    let budget = Arc::new(CallBudget::new(u64::MAX, Arc::default(), Some(time)));
+    let budget = Arc::new(CallBudget::new(u64::MAX, Some(time)));
     (budget, move || stepping.1.load(Ordering::Relaxed).into())
 }
 

@@ -121,7 +121,7 @@ fn an_absence_that_was_noted_changes_no_answer() {
             }
         }
         for (number, generation) in &noted {
-            let found = index.get_since(&key(*number), *generation, Wait::Yes).unwrap();
+            let found = index.view().get_since(&key(*number), *generation, Wait::Yes).unwrap();
             assert_eq!(found, index.get(&key(*number), Wait::Yes).unwrap(), "step {step}");
             was_changed |= found.is_some();
         }

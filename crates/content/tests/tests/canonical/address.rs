@@ -48,6 +48,21 @@ fn addresses_are_what_blake3_publishes() {
 }
 
 #[test]
+fn an_address_does_not_depend_on_the_one_derived_before() {
+    let derive = |context: &'static str, bytes: &'static [u8]| Address::derive(Context(context), bytes);
+    let inputs = ["", "one", "one more"].map(|context| [(context, &b""[..]), (context, &[7; 3000][..])]);
+    // A thread remembers the last context.
+    let alone = |(context, bytes)| std::thread::spawn(move || derive(context, bytes)).join().unwrap();
+    let all: Vec<_> = inputs.concat().into_iter().map(|input| (input, alone(input))).collect();
+    for (before, _) in &all {
+        for ((context, bytes), address) in &all {
+            derive(before.0, before.1);
+            assert_eq!(derive(context, bytes), *address, "{context:?} after {before:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_an_address_says_why() {
     let digits = "0123456789abcdef".repeat(4);
     assert!(digits.parse::<Address>().is_ok());
