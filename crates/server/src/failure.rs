@@ -1,10 +1,12 @@
 //! The responses to failed calls, over gRPC and HTTP.
 
+use std::borrow::Cow;
 use std::io;
 
 use anabranch_content::Error as StoreError;
 use anabranch_engine::admission::Refused;
 use anabranch_recipe::{Error, Fault};
+use anabranch_text::size;
 use axum::Json;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
@@ -68,8 +70,30 @@ impl From<MalformedMessage> for Failure {
 
 impl From<Failure> for Status {
     fn from(failure: Failure) -> Status {
-        Status::new(failure.code, failure.message)
+        status(failure.code, &failure.message)
     }
+}
+
+/// The status of a gRPC call with a message that may repeat a part of the request.
+pub(crate) fn status(code: Code, message: &str) -> Status {
+    Status::new(code, shortened(message, STATUS_MOST))
+}
+
+/// The longest message over HTTP, in bytes. A message may repeat a part of a large request.
+const MESSAGE_MOST: usize = 64 << 10;
+
+/// The longest message over gRPC, where it is a header. Clients take headers of 8 to 16 KiB, and a byte may take three.
+const STATUS_MOST: usize = 2 << 10;
+
+/// The message, without its middle if it is longer than this.
+fn shortened(message: &str, most: usize) -> Cow<'_, str> {
+    if message.len() <= most {
+        return message.into();
+    }
+    let head = message.floor_char_boundary(most / 2);
+    let tail = message.ceil_char_boundary(message.len() - most / 4);
+    let left_out = size::format((tail - head) as u64);
+    format!("{} ... ({left_out} left out) ... {}", &message[..head], &message[tail..]).into()
 }
 
 /// The response to a gRPC call.
@@ -160,11 +184,27 @@ impl IntoResponse for Failure {
 
 /// A response with the error and, if a retry may help, the time of the retry.
 pub(crate) fn refusal(status: StatusCode, word: &str, message: &str) -> Response {
+    let message = shortened(message, MESSAGE_MOST);
     let body = serde_json::json!({ "error": { "code": word, "message": message } });
     let mut answer = (status, Json(body)).into_response();
-    answer.extensions_mut().insert(FailureMessage(message.into()));
+    answer.extensions_mut().insert(FailureMessage((*message).into()));
     if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn the_middle_of_a_long_message_is_left_out() {
+        assert_eq!(shortened("short", 5), "short");
+        let long = format!("begin {} end", "é".repeat(1000));
+        let shown = shortened(&long, 101);
+        assert!(shown.len() <= 120, "{shown}");
+        assert!(shown.starts_with("begin éé") && shown.ends_with("éé end"), "{shown}");
+        assert!(shown.contains("é ... (1.9 KiB left out) ... é"), "{shown}");
+    }
 }

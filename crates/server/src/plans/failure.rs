@@ -97,7 +97,7 @@ impl From<Failure> for PlanFailure {
 
 impl From<PlanFailure> for Status {
     fn from(failure: PlanFailure) -> Status {
-        let mut status = Status::new(failure.code, failure.message);
+        let mut status = crate::failure::status(failure.code, &failure.message);
         if let Some(after) = failure.retry_after
             && let Ok(text) = after.as_millis().to_string().parse()
         {

@@ -261,6 +261,31 @@ async fn what_is_wrong_says_so() {
     }
 }
 
+/// A message repeats what is wrong with a request, but not megabytes of it. Over gRPC it is a header.
+#[tokio::test]
+async fn messages_have_a_bound() {
+    let http = Http::start().await;
+    let long = "x".repeat(1 << 20);
+    for (body, end) in [
+        (format!(r#"{{"{long}":1}}"#), "`params` at line 1 column 1048579"),
+        (format!(r#"{{"function":"{long}"}}"#), "write `name/version` at line 1 column 1048591"),
+        (format!(r#"{{"function":"concat/1.0.0","params":{{"{long}":1}}}}"#), "unknown; it takes none"),
+    ] {
+        let refused = http.post("/v1/recipes", body).await;
+        let message = refused.error().1;
+        assert!(refused.status == 400 && refused.body.len() < 70_000, "{} bytes", refused.body.len());
+        assert!(
+            message.contains("xxx ... (") && message.ends_with(end),
+            "{}",
+            &message[message.len() - 200..]
+        );
+    }
+    let client = http.server.client().await;
+    let refused = client.get(anabranch_server::Target::Name(long), 0..u64::MAX, None).await.unwrap_err();
+    assert_eq!(refused.code(), Some(anabranch_server::Code::NotFound), "{refused:.200}");
+    assert!(refused.to_string().contains("left out) ... xxx"), "{refused:.200}");
+}
+
 #[tokio::test]
 async fn bodies_have_a_bound() {
     let settings = Settings { body_most: 100, blob_most: 1000, ..Settings::default() };
