@@ -94,9 +94,11 @@ export const exactly = (ms) => (missing(ms) ? "" : new Date(ms).toISOString());
 export const chip = (state) => h("span", { class: `chip ${String(state).replace(/[^a-z_]/g, "")}` }, String(state).replace("_", " "));
 
 const ruler = document.createElement("canvas").getContext("2d");
+let family = null;
 /** The width of a text of a picture, in pixels. */
 export function textWidth(text, weight = 400) {
-  ruler.font = `${weight} 12px ${getComputedStyle(document.documentElement).getPropertyValue("--sans")}`;
+  family ??= getComputedStyle(document.documentElement).getPropertyValue("--sans");
+  ruler.font = `${weight} 12px ${family}`;
   return ruler.measureText(text).width;
 }
 

@@ -160,6 +160,8 @@ export function graph(of, { label, lines, kind, title, isPath, open }) {
       group.setAttribute("tabindex", 0);
       group.setAttribute("role", "link");
       group.addEventListener("click", () => open(box.node));
+      // Browsers scroll to elements of HTML by themselves.
+      group.addEventListener("focus", () => group.scrollIntoView({ block: "nearest", inline: "nearest" }));
       group.addEventListener("keydown", (event) => { if (event.key === "Enter") { event.stopPropagation(); open(box.node); } });
     }
     picture.append(group);

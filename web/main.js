@@ -59,6 +59,7 @@ function route() {
   }
   Promise.resolve(shown(view)).catch((error) => {
     if (view.signal.aborted || error.status === 401) return;
+    if (!main.querySelector("h1")) main.append(h("div", { class: "head" }, rest.length > 0 && h("p", { class: "crumb" }, h("a", { href: `#/${page.path}` }, page.name), ` / ${rest.join(" / ")}`), h("h1", null, rest.at(-1) ?? page.name)));
     main.append(notice("bad", error.message));
     if (error.status === undefined) console.error(error);
   });

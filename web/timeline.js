@@ -5,8 +5,8 @@ import { h, s, textWidth, time } from "./dom.js";
 const ROW = 22, BAR = 14, AXIS = 24, ROWS_MOST = 400, ZOOM_MOST = 5000;
 const STATES = { finished: "finished", failed: "failed", fell_back: "fell back", dropped: "dropped", not_started: "not started", open: "not ended" };
 
-/** The width of a letter of a remark, about. */
-const CHARACTER = 6.7;
+/** Between a bar and the text beside it. */
+const REMARK_GAP = 6;
 /** The most for the names before the bars, wide and narrow. */
 const GUTTER_MOST = 230, GUTTER_NARROW = 116;
 /** Names on the critical path are bold. */
@@ -28,6 +28,14 @@ function sentence(node, name) {
   if (node.timeout_ms !== null && node.timeout_ms !== undefined) parts.push(`timeout ${time(node.timeout_ms)}`);
   if (node.critical) parts.push("on the critical path");
   return parts.join("\n");
+}
+
+/** As much of a text as there is room for. */
+function shortened(text, room, weight = 400) {
+  let shown = text;
+  // No letter is narrower than two pixels.
+  for (let end = Math.min(text.length - 1, Math.ceil(room / 2)); end > 0 && textWidth(shown, weight) > room; end--) shown = `${text.slice(0, end).trimEnd()}…`;
+  return shown;
 }
 
 export class Timeline {
@@ -147,10 +155,8 @@ export class Timeline {
   }
 
   #label(node, y) {
-    const name = this.#name(node), room = this.gutter - 16, isWide = (text) => textWidth(text, BOLD) > room;
-    let text = name;
-    for (let end = name.length - 1; end > 0 && isWide(text); end--) text = `${name.slice(0, end).trimEnd()}…`;
-    return s("text", { class: `name ${node.critical ? "critical" : ""} ${node.state}`, x: this.gutter - 10, y: y + 15, "text-anchor": "end" }, s("title", null, name), text);
+    const name = this.#name(node);
+    return s("text", { class: `name ${node.critical ? "critical" : ""} ${node.state}`, x: this.gutter - 10, y: y + 15, "text-anchor": "end" }, s("title", null, name), shortened(name, this.gutter - 16, BOLD));
   }
 
   #lane(node, y, x, plot) {
@@ -166,21 +172,25 @@ export class Timeline {
     const bar = { x: x(start), y: top, width: Math.max(1.5, x(end) - x(start)), height: BAR, rx: 2 };
     parts.push(s("rect", { class: `bar ${kind} ${node.state}`, ...bar }));
     if (node.critical) parts.push(s("rect", { class: "edge", ...bar }));
+    const text = node.state === "finished" ? time(end - start) : remarkOf(node);
+    let to = bar.x + bar.width;
     if (node.timeout_ms !== null && node.timeout_ms !== undefined) {
       const at = x(start + node.timeout_ms);
       parts.push(s("line", { class: "timeout", x1: at, x2: at, y1: y + 1, y2: y + ROW - 1 }));
+      // The text is behind a mark that would be in it.
+      if (at > to - REMARK_GAP && at < to + textWidth(text) + 2 * REMARK_GAP) to = Math.max(to, at);
     }
-    parts.push(this.#remark(node, bar.x, bar.x + bar.width, y, plot, node.state === "finished" ? time(end - start) : remarkOf(node)));
+    parts.push(this.#remark(node, bar.x, to, y, plot, text));
     return s("g", { class: "lane", "data-node": node.id }, parts);
   }
 
   /** A text behind a bar, or before it where there is more room, or on it where neither side has any. */
   #remark(node, from, to, y, plot, text) {
-    const width = text.length * CHARACTER + 8, left = Math.max(0, from), right = Math.min(plot, to);
+    const width = textWidth(text) + 2 * REMARK_GAP, left = Math.max(0, from), right = Math.min(plot, to);
     const isOn = width > plot - right && width > left && width < right - left;
     const before = !isOn && width > plot - right && left > plot - right;
-    const most = Math.max(4, Math.floor(((isOn ? right - left : before ? left : plot - right) - 8) / CHARACTER));
-    const x = isOn ? right - 6 : before ? left - 6 : right + 6;
-    return s("text", { class: `remark ${node.state} ${isOn ? "on" : ""}`, x, y: y + 15, "text-anchor": isOn || before ? "end" : "start" }, text.length > most ? `${text.slice(0, most - 1)}…` : text);
+    const room = (isOn ? right - left : before ? left : plot - right) - REMARK_GAP - 2;
+    const x = isOn ? right - REMARK_GAP : before ? left - REMARK_GAP : right + REMARK_GAP;
+    return s("text", { class: `remark ${node.state} ${isOn ? "on" : ""}`, x, y: y + 15, "text-anchor": isOn || before ? "end" : "start" }, s("title", null, text), shortened(text, room));
   }
 }

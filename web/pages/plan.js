@@ -163,9 +163,15 @@ function tryPart(plan, signal) {
     h("div", null, h("h3", null, "Request"), text, wrong)), h("div", { class: "answer" }, answer)));
 }
 
+/** The nodes of the plan. Those that run as one are one box of the graph. */
+function nodesOf({ explain, graph }) {
+  const boxes = graph?.nodes?.filter((node) => node.op).length ?? 0, nodes = explain?.nodes?.length ?? boxes;
+  return ["Nodes", count(nodes), nodes > boxes ? `run as ${count(boxes)}` : null];
+}
+
 const factsPart = (plan, latency = plan.latency ?? {}) => h("section", null, tiles([
   ["Requests timed", count(latency.count)], ["p50", time(latency.p50_ms)], ["p90", time(latency.p90_ms)], ["p99", time(latency.p99_ms)],
-  ["Deadline", time(plan.deadline_ms)], ["Nodes", count(plan.graph?.nodes.length ?? 0)],
+  ["Deadline", time(plan.deadline_ms)], nodesOf(plan),
 ]));
 
 const headOf = (plan) => [h("p", { class: "crumb" }, h("a", { href: "#/plans" }, "Plans"), " / ", plan.name), h("h1", null, plan.name),

@@ -4,7 +4,8 @@ import { every, getIfThere } from "../api.js";
 import { count, h, link, many, notice, refill, share, table, time } from "../dom.js";
 
 const EVERY_MS = 2000;
-const worry = (value, most) => h("span", { class: value > most ? "bad" : value > 0 ? "warn" : "muted" }, share(value));
+const errors = (value) => h("span", { class: value > 0.01 ? "bad" : value > 0 ? "warn" : "muted" }, share(value));
+const degraded = (value) => h("span", { class: value > 0 ? "warn" : "muted" }, share(value));
 
 export async function show({ main, signal }) {
   const body = h("div"), problem = h("div"), total = h("span", { class: "muted" });
@@ -27,8 +28,8 @@ export async function show({ main, signal }) {
       { head: "In flight", num: true, opt: true, cell: (plan) => count(plan.in_flight) },
       { head: "p50", num: true, opt: true, cell: (plan) => time(plan.p50_ms) },
       { head: "p99", num: true, cell: (plan) => time(plan.p99_ms) },
-      { head: "Errors", num: true, cell: (plan) => worry(plan.error_rate, 0.01) },
-      { head: "Degraded", num: true, opt: true, cell: (plan) => worry(plan.degraded_rate, 0.1) },
+      { head: "Errors", num: true, cell: (plan) => errors(plan.error_rate) },
+      { head: "Degraded", num: true, opt: true, cell: (plan) => degraded(plan.degraded_rate) },
       { head: "Canary", opt: true, cell: (plan) => (plan.canary ? h("span", { class: "tag" }, `${share(plan.canary.share)} on ${String(plan.canary.version).slice(0, 8)}`) : "") },
     ], shown, { label: "Plans", open: (plan) => link("plans", plan.name), empty: plans.length ? "no plan matches" : ["no plans are served; start the server in a project with plans, or name it with ", h("code", null, "anabranch serve --project anabranch.toml")] }));
   };

@@ -201,6 +201,26 @@ fn a_fault_of_the_page_is_not_called_an_outage() {
     });
 }
 
+/// What is not there leads back to what is.
+#[test]
+fn a_page_of_nothing_has_a_heading_and_a_way_back() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        for (page, path, back) in [
+            ("#/plans/gone", "/v1/plans/gone", "#/plans"),
+            ("#/runs/018f3c2b000000-0001/timeline", "/v1/runs/018f3c2b000000-0001/timeline.html", "#/runs"),
+        ] {
+            fake.refuse(path, 404);
+            browser.visit(&format!("{}/{page}", fake.url), WIDE);
+            browser.wait("document.querySelector('main .notice.bad')");
+            browser.wait("document.querySelector('main h1').innerText");
+            let link = browser.evaluate("document.querySelector('main .crumb a').getAttribute('href')");
+            assert_eq!(link, back.into(), "{page}");
+            raised_nothing(browser);
+        }
+    });
+}
+
 #[test]
 fn a_run_that_ended_with_its_server_says_so() {
     let fake = Fake::start(None);

@@ -3,6 +3,7 @@
 mod demo;
 mod fake;
 mod images;
+mod keyboard;
 mod lists;
 mod live;
 mod loads;
@@ -105,6 +106,16 @@ fn the_page_is_as_light_as_the_system_until_it_is_switched() {
     });
 }
 
+/// Until what was planned is drawn.
+const FRAMES: &str = "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(resolve))))";
+
+/// The texts of a timeline that a mark is in, or that begin or end outside of it.
+const CROSSED: &str = "[...document.querySelectorAll('.run-timeline .lane')].filter((lane) => { \
+    const text = lane.querySelector('.remark').getBoundingClientRect(), mark = lane.querySelector('.timeout')?.getBoundingClientRect(); \
+    const plot = document.querySelector('.run-timeline .ground').getBoundingClientRect(); \
+    return text.left < plot.left || text.right > plot.right + 1 || (mark && mark.left > text.left && mark.left < text.right); })\
+    .map((lane) => lane.textContent).join('; ')";
+
 #[test]
 fn a_run_shows_its_failures_before_everything_else() {
     let fake = Fake::start(None);
@@ -120,7 +131,7 @@ fn a_run_shows_its_failures_before_everything_else() {
         );
         let counts = "['.bar.fell_back', '.bar.failed', '.edge', '.timeout', '.deadline', '.lane'].map((part) => \
                       document.querySelectorAll(`.run-timeline ${part}`).length).join()";
-        assert_eq!(browser.evaluate(counts), "1,1,9,1,1,13".into());
+        assert_eq!(browser.evaluate(counts), "1,1,9,2,1,13".into());
         let graph = "['.node', '.wire', '.wire.path', '.node.bad', '.node.soft', '.node.gone'].map((part) => \
                      document.querySelectorAll(`.graph ${part}`).length).join()";
         assert_eq!(browser.evaluate(graph), "13,15,7,1,1,1".into());
@@ -128,6 +139,14 @@ fn a_run_shows_its_failures_before_everything_else() {
         let gap = "(() => { const lane = document.querySelector('.run-timeline [data-node=n2]'), bar = lane.querySelector('.bar'), \
                    line = lane.querySelector('.timeout'); return Math.abs(+bar.getAttribute('x') + +bar.getAttribute('width') - line.getAttribute('x1')) < 2; })()";
         assert_eq!(browser.evaluate(gap), true.into());
+        // A text is beside the marks of its line, and inside of the picture.
+        for view in [WIDE, View { width: 375, dark: false }] {
+            browser.look(view);
+            browser.wait("document.querySelector('.run-timeline').clientWidth <= innerWidth");
+            browser.evaluate(FRAMES);
+            assert_eq!(browser.evaluate(CROSSED), "".into(), "{view:?}");
+        }
+        browser.look(WIDE);
         // The graph does not overlap itself.
         let apart = "(() => { const boxes = [...document.querySelectorAll('.graph .node rect')].map((box) => box.getBoundingClientRect()); \
                      return boxes.every((one, at) => boxes.slice(at + 1).every((other) => one.right < other.left || other.right < one.left \

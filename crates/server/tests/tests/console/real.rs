@@ -79,6 +79,8 @@ fn the_pages_show_what_a_real_server_did() {
         let run = demo.run("feed", 7);
         browser.visit(&format!("{url}/#/plans/feed"), WIDE);
         browser.wait(&format!("/p50 [\\d.]+ .*p99 [\\d.]+ /.test({})", text_of("viewer")));
+        browser
+            .wait("[...document.querySelectorAll('.tiles > div')].at(-1).textContent === 'Nodes17run as 11'");
         browser.visit(&format!("{url}/#/runs/{run}"), WIDE);
         browser.wait("document.querySelectorAll('.events-box tbody tr').length > 0");
         browser.wait("document.querySelectorAll('.run-timeline .bar').length > 5");

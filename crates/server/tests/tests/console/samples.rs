@@ -119,6 +119,8 @@ fn timeline() -> Json {
     nodes[2]["state"] = "fell_back".into();
     nodes[2]["reason"] = "timeout".into();
     nodes[2]["timeout_ms"] = 20.into();
+    // Soon after its end.
+    nodes[3]["timeout_ms"] = 6.into();
     nodes[4]["state"] = "failed".into();
     nodes[4]["reason"] = "catalog: connection reset by peer".into();
     nodes.push(json!({"id": "n11", "queued_ms": 44.62, "start_ms": null, "end_ms": null, "state": "dropped",
