@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_content::Address;
 
@@ -49,11 +50,12 @@ impl Server {
         Server::begin_at(folder, "127.0.0.1:0", options)
     }
 
-    /// An address of this process: no other program gets the port once the server has ended, as all others are on
-    /// 127.0.0.1.
+    /// An address of one server: no other program gets its port once the server has ended, as all others are on
+    /// 127.0.0.1 or have an address of their own.
     pub(crate) fn own_address() -> String {
-        let id = std::process::id();
-        format!("127.1.{}.{}:0", id / 250 % 250, id % 250)
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let (id, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        format!("127.{}.{}.{}:0", number % 250 + 1, id / 250 % 250, id % 250)
     }
 
     /// At an address, which may be that of an earlier server.

@@ -351,7 +351,7 @@ fn the_binary_serves_over_tls() {
 #[test]
 fn sigterm_under_load_loses_no_accepted_request() {
     let folder = empty("serve_term");
-    let server = Server::begin(&folder);
+    let server = Server::begin_at(&folder, &Server::own_address(), &["--grace", "10m"]);
     let token = fs::read_to_string(folder.join(".anabranch/token")).unwrap();
     let blobs: Vec<Vec<u8>> = (0..16_u8).map(|at| [&noise(150_000)[..], &[at]].concat()).collect();
     let mut streams: Vec<TcpStream> = Vec::new();

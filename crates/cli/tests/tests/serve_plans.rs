@@ -282,7 +282,8 @@ fn status_line(stream: &mut BufReader<TcpStream>) -> std::io::Result<String> {
 fn requests_that_were_sent_before_sigterm_are_answered() {
     let folder = empty("serve_plans_term");
     project(&folder, "");
-    let mut server = Server::begin_with(&folder, &["--data", "store"]);
+    let mut server =
+        Server::begin_at(&folder, &Server::own_address(), &["--data", "store", "--grace", "10m"]);
     let address = server.url.strip_prefix("http://").unwrap().to_owned();
     let connect = || BufReader::new(TcpStream::connect(&address).unwrap());
     let [whole, parted] =

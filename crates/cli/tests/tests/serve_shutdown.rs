@@ -142,7 +142,7 @@ async fn ends_in_order((mut client, sender, mut answers): OpenCall, mut place: u
 fn no_accepted_request_is_lost_while_clients_go_on_during_a_shutdown() {
     let folder = empty("serve_shutdown");
     project(&folder, "");
-    let options = ["--data", "store", "--anonymous", "admin"];
+    let options = ["--data", "store", "--anonymous", "admin", "--grace", "10m"];
     let mut server = Server::begin_at(&folder, &Server::own_address(), &options);
     let (url, address) = (server.url.clone(), server.url.strip_prefix("http://").unwrap().to_owned());
     let dataset = json!({ "config": "columns: [{name: id, column_type: sampler, sampler_type: uuid, params: {}}]", "rows": 2 });

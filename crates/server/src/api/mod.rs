@@ -87,6 +87,9 @@ pub(crate) enum ParamKind {
 pub(crate) enum RequestHeader {
     IdempotencyKey,
     IfMatch,
+    /// `If-None-Match: *` of a request that gives a name an address.
+    IfNew,
+    /// The tags of a cache.
     IfNoneMatch,
     IfRange,
     /// The number of the last event of a run that the client has.

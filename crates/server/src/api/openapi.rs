@@ -106,43 +106,51 @@ fn parameters(route: &Route) -> Vec<Value> {
     of_path.chain(of_query).chain(of_route).chain(all_headers()).collect()
 }
 
-/// The headers that every route reads.
+/// The headers that every route reads. A value that is not well-formed is ignored, so any text fits.
 fn all_headers() -> [Value; 2] {
-    let param = |name: &str, about: &str, pattern: &str| {
-        json!({
-            "name": name, "in": "header", "required": false, "description": about,
-            "schema": { "type": "string", "pattern": pattern },
-        })
-    };
     [
-        param(
+        header(
             "X-Request-Id",
-            "the id of the request in its response and the log; one that is not well-formed is ignored",
-            "^[A-Za-z0-9._:-]{1,128}$",
+            "the id of the request in its response and the log: up to 128 letters, digits and `._:-`; another value is ignored",
+            ignorable("order-7"),
         ),
-        param(
+        header(
             "traceparent",
             "the W3C trace context; one that is not well-formed is ignored",
-            "^00-[0-9a-f]{31}[1-9a-f]-[0-9a-f]{15}[1-9a-f]-[0-9a-f]{2}$",
+            ignorable("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         ),
     ]
 }
 
-fn header_param(header: RequestHeader) -> Value {
+fn header(name: &str, about: &str, schema: Value) -> Value {
+    json!({ "name": name, "in": "header", "required": false, "description": about, "schema": schema })
+}
+
+/// The schema of a header whose value is ignored if it is not well-formed.
+fn ignorable(example: &str) -> Value {
+    json!({ "type": "string", "examples": [example] })
+}
+
+fn header_param(param: RequestHeader) -> Value {
     let pattern = |pattern: &str| json!({ "type": "string", "pattern": pattern });
-    let (name, about, schema) = match header {
+    let (name, about, schema) = match param {
         RequestHeader::IdempotencyKey => (
             "Idempotency-Key",
             "a second submission with the same key and body is the first one",
-            pattern("^[!-~]{1,128}$"),
+            pattern("^[!-~]([\\t -~]{0,198}[!-~])?$"),
         ),
         RequestHeader::IfMatch => {
             ("If-Match", "the address that the name must have", pattern("^\"[0-9a-f]{64}\"$"))
         }
+        RequestHeader::IfNew => ("If-None-Match", "`*`: the name must not have an address", pattern("^\\*$")),
         RequestHeader::IfNoneMatch => {
-            ("If-None-Match", "`*`, or the tags that the client has", pattern("^(\\*|\"[!-~]{1,80}\")$"))
+            ("If-None-Match", "`*`, or the tags that the client has", ignorable("*"))
         }
-        RequestHeader::IfRange => ("If-Range", "the tag that a Range is for", pattern("^\"[0-9a-f]{64}\"$")),
+        RequestHeader::IfRange => (
+            "If-Range",
+            "the tag that a Range is for; with another tag, the response has all bytes",
+            ignorable("\"af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262\""),
+        ),
         RequestHeader::LastEventNumber => (
             "Last-Event-ID",
             "the number of the last event that the client has",
@@ -151,14 +159,16 @@ fn header_param(header: RequestHeader) -> Value {
         RequestHeader::LastEventId => {
             ("Last-Event-ID", "the id of the last event that the client has", schema(ParamKind::EventId))
         }
-        RequestHeader::Range => {
-            ("Range", "one part of the value", pattern("^bytes=([0-9]{1,15}-[0-9]{0,15}|-[0-9]{1,15})$"))
-        }
+        RequestHeader::Range => (
+            "Range",
+            "one part of the value; the response to a range that is not well-formed has all bytes",
+            ignorable("bytes=0-3"),
+        ),
         RequestHeader::RequestTimeout => {
             ("Request-Timeout", "how long the response may take, as in `150ms`", schema(ParamKind::Time))
         }
     };
-    json!({ "name": name, "in": "header", "required": false, "description": about, "schema": schema })
+    header(name, about, schema)
 }
 
 /// The headers of a response.

@@ -4,7 +4,7 @@ use super::AnswerBody::JsonOrMedia;
 use super::ParamKind::{AtLeast, Count, EventId, Flag, Id, Text, Time, Word};
 use super::RequestBody::{Bytes, Json};
 use super::RequestHeader::{
-    IdempotencyKey, IfMatch, IfNoneMatch, IfRange, LastEventId, LastEventNumber, Range, RequestTimeout,
+    IdempotencyKey, IfMatch, IfNew, IfNoneMatch, IfRange, LastEventId, LastEventNumber, Range, RequestTimeout,
 };
 use super::ResponseHeader::{ETag, Location, PlanVersion, RunId};
 use super::{DATASETS_MOST, NODES_MOST, Needs, ROWS_MOST, RUNS_MOST, Route};
@@ -118,7 +118,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::new("GET", "/v1/refs/{name}", READ, "A name, its address and its history.").json("Name"),
     Route::new("PUT", "/v1/refs/{name}", RUN, "Gives a name an address; `If-Match`, `If-None-Match: *`.")
         .takes(Json("NewName"))
-        .headers(&[IfMatch, IfNoneMatch])
+        .headers(&[IfMatch, IfNew])
         .json("Name"),
     Route::new("DELETE", "/v1/refs/{name}", RUN, "Removes a name; `If-Match`.").headers(&[IfMatch]),
     Route::new("GET", "/v1/status", READ, "How much is stored and what was done.").json("Status"),

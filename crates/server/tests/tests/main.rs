@@ -15,6 +15,7 @@ mod generated;
 mod graphs;
 mod guard;
 mod http;
+mod late;
 mod load;
 mod metrics;
 mod observed;

@@ -74,7 +74,7 @@ async fn gated(shop: &Shop, text: &'static str) -> String {
     shop.http.post("/v1/recipes", recipe).await.json()["address"].as_str().unwrap().to_owned()
 }
 
-async fn has_metric(shop: &Shop, line: &str) -> bool {
+pub(crate) async fn has_metric(shop: &Shop, line: &str) -> bool {
     let page = shop.http.get("/metrics", &[]).await;
     String::from_utf8_lossy(&page.body).lines().any(|found| found == line)
 }

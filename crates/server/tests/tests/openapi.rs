@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::datasets::{demo, ended};
+use crate::datasets::{accepted, demo, ended, submit};
 use crate::guard::send;
 use crate::plans::Shop;
 use crate::support::{Server, TempFolder};
@@ -139,6 +139,41 @@ async fn the_document_has_the_headers() {
     assert!(sent("post", "/v1/datasets", "2XX", "Location"));
     assert!(sent("delete", "/v1/refs/{name}", "2XX", "X-Request-Id"));
     assert!(sent("get", "/v1/runs", "default", "Retry-After"));
+}
+
+/// A header whose values the document restricts is refused with another value. Other headers are then ignored.
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_are_refused_as_the_document_says() {
+    let data = TempFolder::new();
+    let http = crate::datasets::start(data.path(), |_| {}).await;
+    let server = &http.server;
+    let (_, document) = ask(server, "GET /openapi.json", "").await;
+    let blob = http.blob("hello").await;
+    let run = ended(&http, &accepted(&submit(&http, &demo(1)).await)).await["run"].clone();
+    let run = run.as_str().unwrap();
+    let (name, job) = (json!({ "address": blob }).to_string(), demo(1).to_string());
+    let mut tried = 0;
+    for (line, path, body) in [
+        ("GET /healthz", "/healthz", ""),
+        (&format!("GET /v1/blobs/{blob}"), "/v1/blobs/{address}", ""),
+        (&format!("GET /v1/recipes/{blob}/value"), "/v1/recipes/{target}/value", ""),
+        (&format!("GET /v1/runs/{run}/events"), "/v1/runs/{id}/events", ""),
+        ("PUT /v1/refs/a", "/v1/refs/{name}", &name),
+        ("DELETE /v1/refs/a", "/v1/refs/{name}", ""),
+        ("POST /v1/datasets", "/v1/datasets", &job),
+    ] {
+        let method = line.split(' ').next().unwrap().to_lowercase();
+        let all = document["paths"][path][&method]["parameters"].as_array().unwrap().iter();
+        for param in all.filter(|param| param["in"] == "header") {
+            let is_restricted = !param["schema"]["pattern"].is_null() || param["schema"]["type"] == "integer";
+            let header = format!("{}: ? \u{e9}", param["name"].as_str().unwrap());
+            let headers = ["Content-Type: application/json", &header];
+            let (status, answer) = send(server, line, &headers, body.as_bytes()).await;
+            assert_eq!(status == 400, is_restricted, "{line} {header}: {status} {answer}");
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, 26);
 }
 
 /// The schema of a body accepts what the route accepts.

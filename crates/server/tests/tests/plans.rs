@@ -13,7 +13,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::http::{Http, JSON};
-use crate::support::{Server, TempFolder, beside, functions, until};
+use crate::support::{Server, TempFolder, TestClock, beside, functions, timed_executor, until};
 
 /// A project in a folder of its own, and a server of its plans.
 pub(crate) struct Shop {
@@ -149,6 +149,13 @@ impl Shop {
         Shop { folder, http, plans }
     }
 
+    /// A shop whose time stands still until the test advances the clock.
+    pub(crate) async fn on_test_time(project: &str, clock: &Arc<TestClock>) -> Shop {
+        let folder = Shop::files(project);
+        let settings = Shop::settings(&folder);
+        Shop::serving(folder, settings, timed_executor(clock), |service| service).await
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.folder.path().join("plans").join(name), text).unwrap();
     }
@@ -201,7 +208,7 @@ async fn passwords_of_sources_are_not_told() {
     }
 }
 
-fn request() -> Value {
+pub(crate) fn request() -> Value {
     json!({"user_id": 7, "request_id": "r1", "candidates": [101, 102, 103, 104]})
 }
 
@@ -427,65 +434,6 @@ async fn wrong_requests_are_refused_with_their_reason() {
     assert_eq!((answer.status, answer.error().0.as_str()), (422, "node_failed"));
     let none = Http::start().await.get("/v1/plans", &[]).await;
     assert!(none.error().1.contains("anabranch serve --project FILE"));
-}
-
-#[tokio::test]
-async fn late_and_broken_sources() {
-    let shop = Shop::start().await;
-    let answer = shop.run("guarded", &request()).await;
-    let body = answer.json();
-    assert_eq!((answer.status, body["candidates"].as_array().unwrap().len()), (200, 4));
-    assert_eq!(
-        (&body["ledger"][0]["node"], &body["ledger"][0]["reason"]),
-        (&json!("items"), &json!("timeout"))
-    );
-
-    // The run names the node of its graph that an entry is about.
-    let path = "/v1/plans/guarded/run?trace=true";
-    let kept = shop.http.send(Method::POST, path, &[JSON], request().to_string()).await;
-    let run = shop.http.get(&format!("/v1/runs/{}", kept.header("x-run-id")), &[]).await.json();
-    let entry = &run["ledger"][0];
-    let of =
-        |list: &Value| list.as_array().unwrap().iter().find(|node| node["id"] == entry["stage"]).cloned();
-    let (node, times) = (of(&run["graph"]["nodes"]).unwrap(), of(&run["timeline"]["nodes"]).unwrap());
-    assert_eq!((&entry["node"], &entry["name"]), (&json!("items"), &node["name"]));
-    assert_eq!(times["state"], "fell_back");
-
-    // Long enough to reach the source on a busy machine.
-    let late = [
-        ("/v1/plans/patient/run?timeout=2s", vec![JSON]),
-        ("/v1/plans/patient/run", vec![JSON, ("request-timeout", "2s")]),
-        ("/v1/plans/patient/run", vec![JSON, ("grpc-timeout", "2000m")]),
-    ];
-    let late = late.map(|(path, headers)| {
-        let shop = &shop;
-        async move { shop.http.send(Method::POST, path, &headers, request().to_string()).await }
-    });
-    for late in futures_util::future::join_all(late).await {
-        assert_eq!((late.status, late.error().0.as_str()), (504, "deadline_exceeded"), "{:?}", late.body);
-        assert!(late.error().1.contains("items"), "{}", late.error().1);
-    }
-    let broken = shop.run("broken", &request()).await;
-    assert_eq!((broken.status, broken.error().0.as_str()), (502, "source_failed"));
-    assert!(broken.error().1.contains("items"), "{}", broken.error().1);
-
-    let listed = shop.http.get("/v1/plans", &[]).await.json();
-    let of = |name: &str| {
-        listed["plans"].as_array().unwrap().iter().find(|plan| plan["name"] == name).unwrap().clone()
-    };
-    assert_eq!((&of("guarded")["degraded_rate"], &of("guarded")["requests"]), (&json!(1.0), &json!(2)));
-    assert_eq!((&of("patient")["error_rate"], &of("patient")["in_flight"]), (&json!(1.0), &json!(0)));
-    let metrics = shop.plans.metrics();
-    for line in [
-        "anabranch_plan_served_requests_total{plan=\"patient\",outcome=\"deadline\"} 3",
-        "anabranch_plan_served_requests_total{plan=\"broken\",outcome=\"failed\"} 1",
-        "anabranch_plan_latency_seconds_count{plan=\"guarded\"} 2",
-        "anabranch_plan_latency_seconds_bucket{plan=\"guarded\",le=\"+Inf\"} 2",
-        "anabranch_plan_degraded_total{plan=\"guarded\",node=\"items\",reason=\"timeout\",fallback=\"pass\"} 2",
-        "anabranch_plan_load_problem{plan=\"rank\"} 0",
-    ] {
-        assert!(metrics.contains(&format!("{line}\n")), "{line}\n{metrics}");
-    }
 }
 
 #[tokio::test]

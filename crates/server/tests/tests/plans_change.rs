@@ -3,18 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_content::Store;
-use anabranch_engine::options::Class;
-use anabranch_engine::seams::Seams;
-use anabranch_engine::{Config, Engine};
-use anabranch_recipe::Executor;
 use anabranch_server::CanarySettings;
 use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::http::JSON;
 use crate::plans::{PROJECT, Shop, plan};
-use crate::support::{TestClock, beside, functions, soon, until};
+use crate::support::{TestClock, beside, soon, timed_executor, until};
 
 fn request(user: u64) -> Value {
     json!({"user_id": user, "candidates": [101, 102, 103]})
@@ -236,17 +231,6 @@ async fn a_canary_is_judged_when_its_trial_is_over() {
     let page = shop.describe("rank").await;
     assert_ne!(page["version"], before);
     assert_eq!(page["problem"], Value::Null);
-}
-
-/// An executor on the test's clock.
-fn timed_executor(clock: &Arc<TestClock>) -> Executor {
-    let threads = Engine::new(&Config::default()).unwrap();
-    let [latency, batch] = [Class::Latency, Class::Batch].map(|class| Arc::clone(threads.pool(class)));
-    let (tasks, blocking) = (Arc::clone(threads.tasks()), Arc::clone(&batch));
-    let seams = Seams { clock: Arc::clone(clock) as _, tasks, latency, batch, blocking };
-    let engine = Engine::with_seams(seams, &Config::default());
-    let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
-    Executor::new(store, functions(), engine, anabranch_recipe::Config::default())
 }
 
 /// The reads of the new version take 200 ms of the test's clock, those of the old one no time.

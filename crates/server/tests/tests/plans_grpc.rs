@@ -22,7 +22,7 @@ pub(crate) fn request(plan: &str) -> proto::RunRequest {
     }
 }
 
-async fn client(shop: &Shop) -> PlansClient<Channel> {
+pub(crate) async fn client(shop: &Shop) -> PlansClient<Channel> {
     PlansClient::new(shop.http.server.channel().await)
 }
 
@@ -81,10 +81,6 @@ async fn failures_are_those_of_http() {
     let of = |request: proto::RunRequest| tonic::Request::new(request);
     check(of(request("rnak")), Code::NotFound, "did you mean `rank`?").await;
     check(of(request("broken")), Code::Unavailable, "items").await;
-    let mut late = of(request("patient"));
-    // `grpc-timeout` is kept by the client of this test itself, too.
-    late.metadata_mut().insert("request-timeout", "2s".parse().unwrap());
-    check(late, Code::DeadlineExceeded, "items").await;
     let nobody = proto::RunRequest { user: None, ..request("rank") };
     check(of(nobody), Code::InvalidArgument, "`user_id` is missing").await;
     let zero = proto::RunRequest { user: Some(proto::run_request::User::UserId(0)), ..request("rank") };
@@ -174,20 +170,6 @@ async fn a_stream_ends_when_the_server_shuts_down() {
     assert_eq!(end.code(), Code::Unavailable);
     assert!(end.message().contains("requests that have no response"), "{end}");
     assert_eq!(shop.http.server.served().await.cut, 0);
-}
-
-#[tokio::test]
-async fn the_deadline_of_a_stream_is_that_of_its_requests() {
-    let shop = Shop::start().await;
-    let mut call = tonic::Request::new(futures_util::stream::iter([request("patient")]));
-    call.metadata_mut().insert("request-timeout", "30ms".parse().unwrap());
-    let answers = client(&shop).await.run_many(call).await.unwrap().into_inner();
-    let answers: Vec<_> = soon(answers.map(Result::unwrap).collect()).await;
-    use proto::run_many_response::Result::Error;
-    assert!(
-        matches!(&answers[0].result, Some(Error(error)) if error.code == i32::from(Code::DeadlineExceeded)),
-        "{answers:?}"
-    );
 }
 
 #[tokio::test]

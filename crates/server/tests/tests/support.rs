@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use anabranch_content::Store;
 use anabranch_engine::clock::{Clock, Sleep};
+use anabranch_engine::options::Class;
+use anabranch_engine::seams::Seams;
+use anabranch_engine::{Config, Engine};
 use anabranch_recipe::{
     Call, Executor, Fault, Function, FunctionId, Functions, Holds, Kernel, Out, Signature,
 };
@@ -173,6 +177,17 @@ impl TestClock {
             () = steps => unreachable!("time does not end"),
         }
     }
+}
+
+/// An executor on the test's clock.
+pub(crate) fn timed_executor(clock: &Arc<TestClock>) -> Executor {
+    let threads = Engine::new(&Config::default()).unwrap();
+    let [latency, batch] = [Class::Latency, Class::Batch].map(|class| Arc::clone(threads.pool(class)));
+    let (tasks, blocking) = (Arc::clone(threads.tasks()), Arc::clone(&batch));
+    let seams = Seams { clock: Arc::clone(clock) as _, tasks, latency, batch, blocking };
+    let engine = Engine::with_seams(seams, &Config::default());
+    let store = Store::in_memory(anabranch_content::Config::default()).unwrap();
+    Executor::new(store, functions(), engine, anabranch_recipe::Config::default())
 }
 
 /// Runs beside the test until its owner drops it.
