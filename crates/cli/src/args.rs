@@ -16,7 +16,7 @@ pub(crate) const STORE_EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 refused or failed (stderr says why); 2 wrong usage; 3 done, but data that had
 been acknowledged was lost (the log says what).";
 
-/// Runs graphs of work: nodes that wait on the network or use the CPU, each started as soon as its inputs are there.
+/// Runs graphs of work: nodes that wait on the network or use the CPU, each started as soon as its inputs are ready.
 #[derive(Parser)]
 #[command(name = "anabranch", version, max_term_width = 100, after_help = STORE_EXIT_CODES)]
 #[command(arg_required_else_help = true)]
@@ -57,7 +57,7 @@ enum Noun {
     /// One run: its state, failures and timeline.
     #[command(subcommand, arg_required_else_help = true)]
     Run(runs::Verb),
-    /// Tokens: who may call a server.
+    /// Tokens, which let clients call a server.
     #[command(subcommand, arg_required_else_help = true)]
     Token(token::Verb),
     /// Runs an example feed, recipes and a dataset on built-in data, then serves a console that shows them.

@@ -1,8 +1,10 @@
-//! Writes new files. Existing files are never replaced.
+//! Makes new files and folders. Existing ones are never replaced.
 
-use std::fs::OpenOptions;
+use std::fs::{DirBuilder, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::Write as _;
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::out;
@@ -11,7 +13,10 @@ use crate::out;
 pub(crate) fn missing<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
     for file in files {
         if is_there(file)? {
-            return Err(Failure::of(format!("{} is there already, and nothing is replaced", file.display())));
+            return Err(Failure::of(format!(
+                "{} exists already; existing files are not replaced",
+                file.display()
+            )));
         }
     }
     Ok(())
@@ -32,4 +37,14 @@ pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
     opened.write_all(text.as_bytes()).map_err(fail)?;
     out::note(&format!("wrote {}", file.display()));
     Ok(())
+}
+
+/// Makes a folder for temporary files that only this user can read. Another user could make a link of a predictable
+/// name.
+pub(crate) fn temporary_folder(purpose: &str) -> Result<PathBuf, Failure> {
+    let number = RandomState::new().hash_one(purpose);
+    let folder = std::env::temp_dir().join(format!("anabranch-{purpose}-{number:016x}"));
+    let made = DirBuilder::new().mode(0o700).create(&folder);
+    made.map_err(|error| Failure::of(format!("cannot make {}: {error}", folder.display())))?;
+    Ok(folder)
 }

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use anabranch_text::{Plain, Problem, Problems, count};
+use serde_json::{Value as Json, json};
 
 use crate::failure::Failure;
 
@@ -44,6 +45,17 @@ pub(crate) fn problems(problems: &Problems) {
 /// Reports warnings.
 pub(crate) fn warnings(problems: &[Problem]) {
     problems.iter().for_each(|problem| note(&problem.report("warning").to_string()));
+}
+
+/// A problem as JSON, with its place in the source if it has one.
+pub(crate) fn problem_json(problem: &Problem) -> Json {
+    let mut json = json!({"place": problem.place, "what": problem.what, "help": problem.help});
+    if let Some(excerpt) = &problem.excerpt {
+        json["line"] = excerpt.line.into();
+        json["column"] = excerpt.column.into();
+        json["width"] = excerpt.width.into();
+    }
+    json
 }
 
 /// Writes a file.

@@ -219,10 +219,10 @@ fn announce(config: &ServeConfig, executor: &Executor, address: SocketAddr) -> R
     out::data(&format!("listening on {scheme}://{address}\n"))?;
     info!(%address, "listening; try: anabranch recipe status --server {local}");
     if !address.ip().is_loopback() && config.tls.is_none() {
-        warn!(%address, "without TLS, whoever is on the way can read tokens and data");
+        warn!(%address, "without TLS, anyone on the network path can read tokens and data");
     }
     if let Some(scope) = config.anonymous {
-        warn!(%address, "whoever can reach this address has the scope `{scope}` without a token");
+        warn!(%address, "anyone who can reach this address has the scope `{scope}` without a token");
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub(crate) fn on<T>(runtime: &Runtime, work: Work<'_, T>) -> T {
     runtime.block_on(work)
 }
 
-/// So long after the end of a server its threads may finish what they are at. The store is closed before.
+/// The time that the threads of a server have to finish their work after its end. The store is closed before.
 const THREADS_WAIT: Duration = Duration::from_secs(2);
 
 /// Does work on a runtime, and ends its threads. Dropping a runtime waits for them for as long as they take.

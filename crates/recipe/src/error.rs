@@ -159,9 +159,13 @@ struct AddressNote<'a>(&'a str);
 
 impl fmt::Display for AddressNote<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match is_short_address(self.0) {
-            true => out.write_str("no address here begins with it"),
-            false => {
+        let is_hex = !self.0.is_empty() && self.0.bytes().all(|digit| digit.is_ascii_hexdigit());
+        match self.0.len() {
+            _ if is_short_address(self.0) => out.write_str("no address here begins with it"),
+            digits @ 65.. if is_hex => {
+                write!(out, "it is not an address, which has 64 hex digits, not {digits}")
+            }
+            _ => {
                 write!(out, "it is not an address: 64 hex digits, or its first {SHORT_ADDRESS_LEAST} or more")
             }
         }

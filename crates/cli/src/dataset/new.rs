@@ -43,7 +43,7 @@ impl New {
         missing([Path::new(&file)])?;
         write(Path::new(&file), &CONFIG.replace("NAME", &self.name))?;
         match is_there(Path::new(MODELS_FILE))? {
-            true => out::note(&format!("{MODELS_FILE} is there already and stays as it is")),
+            true => out::note(&format!("{MODELS_FILE} exists already and is not changed")),
             false => write(Path::new(MODELS_FILE), MODELS)?,
         }
         out::note(&format!(

@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 
 use crate::args::EXIT_CODES;
 use crate::failure::Failure;
-use crate::out;
 use crate::plan::{ledger, table};
 use crate::wait;
+use crate::{fresh, out};
 use console::DemoEnd;
 
 macro_rules! example {
@@ -122,7 +122,7 @@ impl Files {
         if let Some(timeline) = out {
             return Ok(Files { timeline, removed: None });
         }
-        let folder = new_folder()?;
+        let folder = fresh::temporary_folder("demo")?;
         let timeline = folder.join("feed.html");
         Ok(Files { timeline, removed: (afterwards == DemoEnd::Exit).then_some(folder) })
     }
@@ -144,16 +144,6 @@ impl Drop for Files {
             let _ = std::fs::remove_dir_all(folder);
         }
     }
-}
-
-/// A new folder that only this user can read. A predictable name could be another user's link.
-fn new_folder() -> Result<PathBuf, Failure> {
-    use std::hash::{BuildHasher as _, RandomState};
-    use std::os::unix::fs::DirBuilderExt as _;
-    let folder = std::env::temp_dir().join(format!("anabranch-demo-{:016x}", RandomState::new().hash_one(0)));
-    let made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
-    made.map_err(|error| Failure::of(format!("cannot make {}: {error}", folder.display())))?;
-    Ok(folder)
 }
 
 /// The project of the example, in a clone.

@@ -85,18 +85,8 @@ impl CheckResult {
     }
 
     fn json(&self) -> Value {
-        let list = |problems: &[Problem]| problems.iter().map(as_json).collect::<Vec<_>>();
+        let list = |problems: &[Problem]| problems.iter().map(out::problem_json).collect::<Vec<_>>();
         let Problems { errors, warnings } = &self.problems;
         json!({(self.what): self.name, "errors": list(errors), "warnings": list(warnings)})
     }
-}
-
-fn as_json(problem: &Problem) -> Value {
-    let mut json = json!({"place": problem.place, "what": problem.what, "help": problem.help});
-    if let Some(excerpt) = &problem.excerpt {
-        json["line"] = excerpt.line.into();
-        json["column"] = excerpt.column.into();
-        json["width"] = excerpt.width.into();
-    }
-    json
 }

@@ -40,8 +40,8 @@ pub(crate) struct Import {
     /// The archive; `-` is stdin.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Takes the archive's memos too: claims about the values of recipes, which cannot be checked without computing. A
-    /// memo that is there stays.
+    /// Imports the archive's memos too: records of the values of recipes, which cannot be checked without computing them.
+    /// The memos of the store are not replaced.
     #[arg(long)]
     trust_memos: bool,
     /// The import's label in `recipe imports`; the file's name if not given.
@@ -85,7 +85,7 @@ impl Export {
                     "names": exported.names, "bytes": exported.bytes, "missing": missing,
                 }));
             }
-            missing.iter().for_each(|address| out::note(&format!("warning: {address} is not here")));
+            missing.iter().for_each(|address| out::note(&format!("warning: {address} is not in the store")));
             out::note(&format!(
                 "{}, {}, {} and {}: {}",
                 count(exported.blobs, "blob"),
@@ -125,7 +125,7 @@ async fn export_spooled(
 impl Import {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let open = || Input::open(&self.file, &self.at.folder()?);
-        let stopped = "stopped; what was imported so far is kept";
+        let stopped = "stopped; the items that were imported stay";
         self.at.run_with(stopped, MissingStore::Make, open, async |backend, archive| {
             let file_name = || self.file.file_name().map(|name| name.to_string_lossy().into_owned());
             let label = self.label.clone().or_else(file_name).unwrap_or_default();
@@ -151,7 +151,7 @@ impl Import {
             }
             if imported.memos_left_out > 0 && !self.trust_memos {
                 let memos = count(imported.memos_left_out, "memo");
-                out::note(&format!("{memos} left out; `--trust-memos` takes them without computing"));
+                out::note(&format!("{memos} left out; `--trust-memos` imports them unchecked"));
             }
             let (items, size) = (count(imported.items, "item"), size::format(imported.bytes));
             let id = imported.id.map(|id| format!("; import {id} holds them")).unwrap_or_default();
@@ -201,6 +201,9 @@ struct DropImport {
     id: String,
     #[command(flatten)]
     at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Imports {
@@ -240,6 +243,12 @@ impl DropImport {
                     self.id
                 ))
             })?;
+            if self.json {
+                return show::json(&json!({
+                    "id": dropped.record.id, "blobs": dropped.record.blobs, "recipes": dropped.record.derivations,
+                    "memos": dropped.memos, "names": dropped.names,
+                }));
+            }
             out::note(&format!(
                 "import {} no longer holds {} and {}; {} forgotten, {} dropped",
                 dropped.record.id,

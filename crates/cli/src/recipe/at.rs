@@ -98,8 +98,9 @@ impl At {
         }
         let folder = self.folder()?;
         if missing == MissingStore::Refuse && !Store::is_in(&folder) {
+            let searched = if self.remote.names_folder() { "" } else { " here, nor in a folder above" };
             return Err(Failure::of(format!(
-                "there is no store in {}; `anabranch recipe put FILE` makes one, --data DIR names another",
+                "there is no store in {}{searched}; `anabranch recipe put FILE` makes one, --data DIR names another",
                 folder.display()
             )));
         }

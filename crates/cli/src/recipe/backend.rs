@@ -230,8 +230,8 @@ impl Backend {
         let help = match near {
             Some(near) => format!("did you mean {}?", quote(near)),
             None => {
-                "`anabranch recipe ls` lists names and addresses; entries of recipe files have a name with \
-                     `ref = true`"
+                "`anabranch recipe ls` lists names and addresses; an entry of a recipe file has a name in the \
+                     store if it has `ref = true`"
                     .to_owned()
             }
         };

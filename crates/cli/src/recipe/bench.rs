@@ -6,15 +6,16 @@ use std::time::Duration;
 use anabranch_content::Address;
 use anabranch_engine::clock::{Clock as _, SystemClock};
 use anabranch_recipe::{Draft, DraftInput, Executor, FunctionId, Functions, Get, Params, UnknownFunction};
+use anabranch_text::duration;
 use clap::Args;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde_json::{Value as Json, json};
 
 use super::{runtime, show};
 use crate::failure::Failure;
-use crate::out;
 use crate::table::Table;
 use crate::wait;
+use crate::{fresh, out};
 
 /// Measures in a store of its own.
 #[derive(Args)]
@@ -39,9 +40,9 @@ impl Bench {
                 |(what, took): &(&str, Duration)| json!({"what": what, "micros": micros(*took, self.count)});
             return show::json(&rows.iter().map(one).collect::<Json>());
         }
-        let mut table = Table::new(["what", "times", "each (us)"]);
+        let mut table = Table::new(["what", "times", "each"]);
         for (what, took) in rows {
-            table.row([what.to_owned(), self.count.to_string(), format!("{:.1}", micros(took, self.count))]);
+            table.row([what.to_owned(), self.count.to_string(), duration::format(took / self.count)]);
         }
         out::data(&table.text(0))
     }
@@ -100,10 +101,7 @@ struct ScratchFolder(std::path::PathBuf);
 
 impl ScratchFolder {
     fn new() -> Result<ScratchFolder, Failure> {
-        let folder = std::env::temp_dir().join(format!("anabranch-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| Failure::of(format!("cannot make {}: {error}", folder.display())))?;
-        Ok(ScratchFolder(folder))
+        Ok(ScratchFolder(fresh::temporary_folder("bench")?))
     }
 }
 

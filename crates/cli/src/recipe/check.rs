@@ -1,11 +1,13 @@
 //! `anabranch recipe check`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anabranch_recipe::{FilesOutside, Functions, RecipeFile, UnknownFunction};
+use anabranch_recipe::{FilesOutside, Functions, Problems, RecipeFile, UnknownFunction};
 use anabranch_text::count;
 use clap::Args;
+use serde_json::{Value as Json, json};
 
+use super::show;
 use crate::failure::Failure;
 use crate::out;
 
@@ -29,6 +31,9 @@ pub(crate) struct Check {
     /// Accepts functions that are not known.
     #[arg(long)]
     allow_unknown: bool,
+    /// Writes the counts and the errors of each file to stdout, as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Check {
@@ -36,21 +41,38 @@ impl Check {
         let unknown = if self.allow_unknown { UnknownFunction::Accept } else { UnknownFunction::Refuse };
         let outside = if self.allow_files_outside { FilesOutside::Accept } else { FilesOutside::Refuse };
         let functions = Functions::builtin();
-        let mut result = Ok(());
-        for path in &self.files {
-            match RecipeFile::read(path, &functions, unknown, outside) {
-                Ok(file) => out::data(&format!(
-                    "{}: fine, {} and {}\n",
-                    path.display(),
-                    count(file.blobs.len(), "blob"),
-                    count(file.recipes.len(), "recipe"),
-                ))?,
-                Err(problems) => {
-                    out::problems(&problems);
-                    result = Err(Failure::Reported);
-                }
-            }
+        let read = |path: &PathBuf| RecipeFile::read(path, &functions, unknown, outside);
+        let checked: Vec<_> = self.files.iter().map(|path| (path, read(path))).collect();
+        if self.json {
+            show::json(&checked.iter().map(|(path, result)| as_json(path, result)).collect())?;
+        } else {
+            checked.iter().try_for_each(|(path, result)| tell(path, result))?;
         }
-        result
+        if checked.iter().all(|(_, result)| result.is_ok()) { Ok(()) } else { Err(Failure::Reported) }
     }
+}
+
+fn tell(path: &Path, result: &Result<RecipeFile, Problems>) -> Result<(), Failure> {
+    match result {
+        Ok(file) => {
+            let (blobs, recipes) = (count(file.blobs.len(), "blob"), count(file.recipes.len(), "recipe"));
+            out::data(&out::line(&format!("{}: fine, {blobs} and {recipes}", path.display())))
+        }
+        Err(problems) => {
+            out::problems(problems);
+            Ok(())
+        }
+    }
+}
+
+fn as_json(path: &Path, result: &Result<RecipeFile, Problems>) -> Json {
+    let mut json = json!({"file": path.display().to_string(), "errors": []});
+    match result {
+        Ok(file) => {
+            json["blobs"] = file.blobs.len().into();
+            json["recipes"] = file.recipes.len().into();
+        }
+        Err(problems) => json["errors"] = problems.errors.iter().map(out::problem_json).collect(),
+    }
+    json
 }

@@ -38,8 +38,8 @@ pub(crate) struct Collect {
     /// Removes only values that can be computed again.
     #[arg(long)]
     derivable: bool,
-    /// Stops when the store has no more than N bytes.
-    #[arg(long, value_name = "N")]
+    /// Stops when the store is no larger than this, such as 512MiB or 10GB.
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     until_bytes: Option<u64>,
     /// Removes at most N items.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
@@ -68,7 +68,7 @@ impl Collect {
             until_bytes: self.until_bytes,
             detail: if self.detail { 10_000 } else { 0 },
         };
-        self.at.run_until("stopped; what was removed so far is gone", MissingStore::Refuse, async |backend| {
+        self.at.run_until("stopped; the items removed so far are gone", MissingStore::Refuse, async |backend| {
             let done = backend.collect(&terms).await?;
             if self.json {
                 return show::json(&json!({
@@ -80,12 +80,12 @@ impl Collect {
             show::lines(&done.removed)?;
             let verb = if self.dry_run { "would remove" } else { "removed" };
             out::note(&format!(
-                "{verb} {} ({}), {} and {}; {} held, {} too young, {} left for another time",
+                "{verb} {} ({}), {} and {}; {} held, {} younger than the grace period, {} left for a later collection",
                 count(done.blobs, "blob"),
                 size::format(done.bytes),
                 count(done.memos, "memo"),
                 count(done.derivations, "recipe"),
-                done.held,
+                count(done.held, "item"),
                 done.young,
                 done.left,
             ));

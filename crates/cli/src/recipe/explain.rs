@@ -131,8 +131,8 @@ impl Explain {
             out::file(file, &picture.html())?;
         }
         if picture.left_out > 0 {
-            let (boxes, left_out) = (self.draw, picture.left_out_text());
-            out::note(&format!("the picture has the {boxes} nearest nodes, {left_out}; --draw draws more"));
+            let (boxes, left_out) = (count(self.draw, "nearest node"), picture.left_out_text());
+            out::note(&format!("the picture has the {boxes}, {left_out}; --draw draws more"));
         }
         Ok(())
     }
@@ -201,7 +201,10 @@ impl Search<'_> {
                 continue;
             }
             if seen.len() > RECIPES_MOST {
-                return Err(Failure::of(format!("more than {RECIPES_MOST} recipes and blobs")));
+                return Err(Failure::of(format!(
+                    "the graph has more than {RECIPES_MOST} recipes and blobs, the most that are visited; explain a \
+                     recipe inside of it"
+                )));
             }
             match Node::find(self.backend, address).await? {
                 Node::Blob { size } => {

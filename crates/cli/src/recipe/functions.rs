@@ -88,7 +88,7 @@ pub(super) fn with_version(text: &str) -> Result<FunctionId, Failure> {
 }
 
 fn list(all: &[&Signature]) -> Result<(), Failure> {
-    let mut table = Table::new(["function", "inputs", "what it gives"]).whole_in_pipes();
+    let mut table = Table::new(["function", "inputs", "output"]).whole_in_pipes();
     for signature in all {
         let inputs = signature.inputs.to_string().replace("any number of", "any");
         table.row([signature.id.to_string(), inputs, signature.about.to_string()]);

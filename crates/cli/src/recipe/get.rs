@@ -43,7 +43,7 @@ pub(crate) struct Get {
     /// The file or folder to write; stdout if not given. A folder is written to a folder that does not exist or is empty.
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Replaces a folder that is there, with all that is in it. Files are replaced without this.
+    /// Replaces an existing folder and everything in it. An existing file is replaced without this option.
     #[arg(long, requires = "output")]
     force: bool,
     /// Only these bytes: FIRST..END, either may be left out.
@@ -133,9 +133,7 @@ impl Get {
                 "micros": u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             }));
         }
-        let (files, folders) = (count(written.files, "file"), count(written.folders, "folder"));
-        let (size, took) = (size::format(written.bytes), duration::format(took));
-        out::note(&format!("{files} in {folders}, {size}, in {took}"));
+        out::note(&format!("{}, in {}", written.summary(), duration::format(took)));
         Ok(())
     }
 }

@@ -66,7 +66,7 @@ impl Input {
     }
 
     /// The number of bytes. A file can still grow.
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         match self {
             Input::File { len, .. } | Input::Opened { len, .. } => *len,
             Input::Memory(bytes) => bytes.len() as u64,

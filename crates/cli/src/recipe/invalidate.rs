@@ -44,7 +44,7 @@ impl Invalidate {
             detail: if self.detail { LISTED } else { 0 },
         };
         self.at.run_until(
-            "stopped; what was forgotten so far is computed again",
+            "stopped; the values forgotten so far will be computed again",
             MissingStore::Refuse,
             async |backend| {
                 let address = backend.find(&self.target).await?;
@@ -59,10 +59,10 @@ impl Invalidate {
                 show::lines(&done.addresses)?;
                 let verb = if self.dry_run { "would forget" } else { "forgot" };
                 out::note(&format!(
-                    "{verb} {} ({}), of {} looked at",
+                    "{verb} {} ({}); {} visited",
                     count(done.forgotten, "value"),
                     size::format(done.bytes),
-                    done.looked_at,
+                    count(done.looked_at, "item"),
                 ));
                 Ok(())
             },

@@ -166,6 +166,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_verb_can_write_json() {
+        fn add(command: &Command, lacking: &mut Vec<String>) {
+            if !command.has_subcommands() && command.get_arguments().all(|arg| arg.get_long() != Some("json"))
+            {
+                lacking.push(command.get_name().to_owned());
+            }
+            command.get_subcommands().for_each(|verb| add(verb, lacking));
+        }
+        let mut lacking = Vec::new();
+        add(&Verb::augment_subcommands(Command::new("recipe")), &mut lacking);
+        assert_eq!(lacking, Vec::<String>::new(), "these verbs lack --json");
+    }
+
+    #[test]
     fn the_page_has_every_option_and_variable() {
         fn add(command: &Command, names: &mut BTreeSet<String>) {
             for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {

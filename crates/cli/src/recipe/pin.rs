@@ -89,10 +89,13 @@ impl Pins {
     pub(crate) fn run(self) -> Result<(), Failure> {
         self.at.run(MissingStore::Refuse, async |backend| {
             let pins = all(backend).await?;
-            match self.json {
-                true => show::json(&show::addresses(&pins).into()),
-                false => show::lines(&pins),
+            if self.json {
+                return show::json(&show::addresses(&pins).into());
             }
+            if pins.is_empty() {
+                out::note("no pins; `anabranch recipe pin TARGET` sets one");
+            }
+            show::lines(&pins)
         })
     }
 }

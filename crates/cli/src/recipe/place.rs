@@ -151,15 +151,25 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
 pub(crate) fn unopened(folder: &Path, error: &Error) -> Failure {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     let help = match error {
-        Error::Store(StoreError::Disk { cause, .. })
-            if matches!(cause.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) =>
-        {
-            "; reading a store takes its lock and replays its log, so it must be writable: copy the folder, and name the \
-             copy with --data"
-        }
+        Error::Store(StoreError::Disk { cause, .. }) => way_out(folder, cause.kind()),
         _ => "",
     };
     Failure::of(format!("{}: {error}{cause}{help}", folder.display()))
+}
+
+/// Advice for a failure of the disk.
+fn way_out(folder: &Path, kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied if Store::is_in(folder) => {
+            "; reading a store takes its lock and replays its log, so it must be writable: copy the folder, and name the \
+             copy with --data"
+        }
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
+            "; a store can only be made in a writable folder: name one with --data"
+        }
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "; --data names a folder, not a file",
+        _ => "",
+    }
 }
 
 #[cfg(test)]
@@ -171,14 +181,23 @@ mod tests {
 
     #[test]
     fn a_store_that_cannot_be_written_is_refused_with_the_way_out() {
+        let folder = std::env::temp_dir().join(format!("anabranch-unopened-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
         let said = |kind| {
             let cause = Arc::new(io::Error::from(kind));
             let error = StoreError::Disk { doing: "open", path: "lock".into(), cause };
-            format!("{:?}", unopened(Path::new("store"), &Error::Store(error)))
+            format!("{:?}", unopened(&folder, &Error::Store(error)))
         };
-        for kind in [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied] {
+        let read_only = [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied];
+        for kind in read_only {
+            assert!(said(kind).contains("in a writable folder: name one with --data"), "{}", said(kind));
+        }
+        std::fs::write(folder.join("format"), "").unwrap();
+        for kind in read_only {
             assert!(said(kind).contains("copy the folder, and name the copy with --data"), "{}", said(kind));
         }
-        assert!(!said(ErrorKind::NotFound).contains("copy"));
+        assert!(!said(ErrorKind::NotFound).contains("--data"));
+        assert!(said(ErrorKind::AlreadyExists).contains("--data names a folder, not a file"));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -88,7 +88,14 @@ impl PathToPut {
         let store = at.folder()?;
         match path.is_dir() {
             true => Ok(PathToPut::Folder(WalkedFolder::find(path, &store)?)),
-            false => Ok(PathToPut::File(Input::open(path, &store)?)),
+            false => {
+                let input = Input::open(path, &store)?;
+                // The command before the pipe may have failed.
+                if path == Path::new("-") && input.len() == 0 {
+                    out::note("warning: stdin was empty, so the stored blob is empty");
+                }
+                Ok(PathToPut::File(input))
+            }
         }
     }
 

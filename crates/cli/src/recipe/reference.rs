@@ -1,5 +1,6 @@
 //! `anabranch recipe ref`.
 
+use anabranch_content::Address;
 use anabranch_text::utc;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
@@ -45,6 +46,9 @@ pub(crate) struct Set {
     if_is: Option<String>,
     #[command(flatten)]
     at: At,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// About a name.
@@ -64,7 +68,7 @@ pub(crate) struct NameArgs {
 pub(crate) struct DropName {
     #[command(flatten)]
     of: NameArgs,
-    /// Drops its history too, so that collection can remove what it had.
+    /// Drops its history too, so that collection can remove its earlier addresses.
     #[arg(long)]
     history: bool,
     /// Drops the name only if it points to this target now. Else it stays, and the exit code is 1.
@@ -94,6 +98,13 @@ impl Verb {
     }
 }
 
+fn show_name(name: &str, address: Address, as_json: bool) -> Result<(), Failure> {
+    match as_json {
+        true => show::json(&json!({"name": name, "address": address.to_string()})),
+        false => out::data(&format!("{address}\n")),
+    }
+}
+
 impl Set {
     fn run(self) -> Result<(), Failure> {
         self.at.run(MissingStore::Refuse, async |backend| {
@@ -106,7 +117,7 @@ impl Set {
                     backend.set_ref_if(&self.name, Some(address), Some(old)).await?
                 }
             };
-            out::data(&format!("{address}\n"))
+            show_name(&self.name, address, self.json)
         })
     }
 }
@@ -118,10 +129,7 @@ impl NameArgs {
             let Some(address) = now.and_then(|now| now.address) else {
                 return Err(backend.nothing_named(&self.name).await);
             };
-            match self.json {
-                true => show::json(&json!({"name": self.name, "address": address.to_string()})),
-                false => out::data(&format!("{address}\n")),
-            }
+            show_name(&self.name, address, self.json)
         })
     }
 
@@ -154,8 +162,13 @@ impl DropName {
         at.run(MissingStore::Refuse, async |backend| {
             let history = backend.history(&name).await?;
             let was = history.last().and_then(|last| last.address);
-            if history.is_empty() || was.is_none() && !self.history {
+            if history.is_empty() {
                 return Err(backend.nothing_named(&name).await);
+            }
+            if was.is_none() && !self.history {
+                return Err(Failure::of(format!(
+                    "{name:?} is dropped already, and its history holds its earlier addresses; --history drops that too"
+                )));
             }
             match &self.if_is {
                 Some(old) => {
@@ -182,9 +195,8 @@ impl List {
         self.at.run(MissingStore::Refuse, async |backend| {
             let refs = backend.refs().await?;
             if self.json {
-                let entry = |(name, address): &(String, anabranch_content::Address)| {
-                    (name.clone(), Json::from(address.to_string()))
-                };
+                let entry =
+                    |(name, address): &(String, Address)| (name.clone(), Json::from(address.to_string()));
                 return show::json(&Json::Object(refs.iter().map(entry).collect()));
             }
             let mut table = Table::new(["name", "address"]);

@@ -34,6 +34,11 @@ impl Remote {
         }
     }
 
+    /// Whether the user named the folder of the store.
+    pub(crate) fn names_folder(&self) -> bool {
+        self.data.given().is_some()
+    }
+
     /// Whether a server is named.
     pub(crate) fn is_named(&self) -> bool {
         self.server.is_some()

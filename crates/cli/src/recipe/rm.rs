@@ -1,6 +1,6 @@
 //! `anabranch recipe rm`.
 
-use anabranch_content::{Address, RemovedItems};
+use anabranch_content::{Address, RemovedItems, Root};
 use anabranch_server::{ClientError, Code};
 use anabranch_text::{count, size};
 use clap::Args;
@@ -46,23 +46,27 @@ pub(crate) struct Rm {
 
 impl Rm {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        self.at.run_until("stopped; what was removed so far is gone", MissingStore::Refuse, async |backend| {
-            let mut waiting = backend.find_all(&self.targets).await?;
-            if self.value {
-                for address in &mut waiting {
-                    *address = value_of(backend, *address).await?;
+        self.at.run_until(
+            "stopped; the items removed so far are gone",
+            MissingStore::Refuse,
+            async |backend| {
+                let mut waiting = backend.find_all(&self.targets).await?;
+                if self.value {
+                    for address in &mut waiting {
+                        *address = value_of(backend, *address).await?;
+                    }
                 }
-            }
-            waiting.sort_unstable();
-            waiting.dedup();
-            let mut removed = Vec::new();
-            let result = self.remove_all(backend, waiting, &mut removed).await;
-            // The items that were removed before a refusal are gone.
-            if result.is_ok() || !removed.is_empty() {
-                self.show(&removed)?;
-            }
-            result
-        })
+                waiting.sort_unstable();
+                waiting.dedup();
+                let mut removed = Vec::new();
+                let result = self.remove_all(backend, waiting, &mut removed).await;
+                // The items that were removed before a refusal are gone.
+                if result.is_ok() || !removed.is_empty() {
+                    self.show(&removed)?;
+                }
+                result
+            },
+        )
     }
 
     fn show(&self, removed: &[(Address, RemovedItems)]) -> Result<(), Failure> {
@@ -144,11 +148,29 @@ async fn value_of(backend: &Backend, address: Address) -> Result<Address, Failur
 /// The refusal, with the command that drops the holder.
 async fn with_way_out(backend: &Backend, address: Address, failure: Failure) -> Failure {
     let Failure::Failed(error) = &failure else { return failure };
-    let usage = backend.usage(0, &[address]).await.ok();
-    let holder = usage.and_then(|usage| usage.holders.into_iter().next().flatten());
-    match holder {
-        Some(holder) => Failure::of(format!("{error}; {}", way_out(&holder.root))),
-        None => Failure::of(format!("{error}; remove that first")),
+    let Ok(usage) = backend.usage(HOLDERS_MOST, &[address]).await else {
+        return Failure::of(format!("{error}; remove that first"));
+    };
+    let message = error.to_string().replace("derivation ", "recipe ");
+    // An item can have several holders. The one in the message holds it directly, if it is not another recipe.
+    let mut all = usage.roots.into_iter().map(|space| space.root);
+    let named = all.find(|root| message.contains(&in_message(root)));
+    let any = usage.holders.into_iter().next().flatten().map(|holder| holder.root);
+    match named.or(any) {
+        Some(root) => Failure::of(format!("{message}; {}", way_out(&root))),
+        None => Failure::of(format!("{message}; remove that first")),
+    }
+}
+
+/// The most holders that are searched for the one in a message.
+const HOLDERS_MOST: u32 = 1000;
+
+/// A holder as the store's message names it.
+fn in_message(root: &Root) -> String {
+    match root {
+        Root::Name(name) | Root::History(name) => format!("name {name:?} holds it"),
+        Root::Pin(pin) => format!("a pin of {pin} holds it"),
+        Root::Import { id, .. } => format!("import {id} ("),
     }
 }
 

@@ -45,7 +45,9 @@ pub(super) fn lines(addresses: &[Address]) -> Result<(), Failure> {
 /// Warns about inputs that are neither blobs nor recipes yet.
 pub(super) fn dangling(of: Option<&str>, addresses: &[Address]) {
     let of = of.map(|of| format!(" of `{of}`")).unwrap_or_default();
-    addresses.iter().for_each(|address| out::note(&format!("warning: input {address}{of} is not here yet")));
+    addresses
+        .iter()
+        .for_each(|address| out::note(&format!("warning: input {address}{of} is not in the store yet")));
 }
 
 /// Writes a table, or the message `none` if it has no rows.

@@ -370,7 +370,7 @@ fn a_new_dataset_replaces_nothing() {
         &folder,
         &["new", "reviews"],
         &expect![[r#"
-        stderr: error: reviews.yaml is there already, and nothing is replaced
+        stderr: error: reviews.yaml exists already; existing files are not replaced
         exit 1
     "#]],
     );
@@ -379,7 +379,7 @@ fn a_new_dataset_replaces_nothing() {
         &["new"],
         &expect![[r#"
         stderr: wrote dataset.yaml
-        stderr: models.yaml is there already and stays as it is
+        stderr: models.yaml exists already and is not changed
         stderr: next:
         stderr:   anabranch dataset preview dataset.yaml --demo
         stderr:   anabranch dataset build dataset.yaml --rows 100 --out dataset --demo

@@ -8,7 +8,7 @@ use crate::binary::anabranch;
 fn help_goes_to_stdout() {
     expect![[r#"
         Runs graphs of work: nodes that wait on the network or use the CPU, each started as soon as its
-        inputs are there
+        inputs are ready
 
         Usage: anabranch [OPTIONS] <COMMAND>
 
@@ -19,7 +19,7 @@ fn help_goes_to_stdout() {
           serve        Serves plans, recipes and datasets over HTTP and gRPC, with a console for browsers
           runs         Lists the runs that a server has kept: plans, recipes, datasets
           run          One run: its state, failures and timeline
-          token        Tokens: who may call a server
+          token        Tokens, which let clients call a server
           demo         Runs an example feed, recipes and a dataset on built-in data, then serves a console
                        that shows them
           completions  Prints the completions for a shell

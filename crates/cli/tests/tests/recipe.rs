@@ -494,6 +494,29 @@ fn a_get_tells_of_recipes_that_need_not_run() {
 }
 
 #[test]
+fn names_checks_and_drops_are_told_as_json() {
+    let folder = with_example("recipe_json");
+    std::fs::write(folder.join("wrong.toml"), "[recipe.a]\nfunction = \"concta/1.0.0\"\n").unwrap();
+    let json = |command: &str, code: i32| -> serde_json::Value {
+        let said = recipe(&folder, command);
+        assert_eq!(said.code, code, "{}", said.shown());
+        serde_json::from_str(&said.stdout).unwrap()
+    };
+    let page = recipe(&folder, "ref get page").stdout;
+    let set = json("ref set front page --json", 0);
+    assert_eq!(set, serde_json::json!({"name": "front", "address": page.trim()}));
+    let checked = json("check page.toml wrong.toml --json", 1);
+    assert_eq!(checked[0], serde_json::json!({"file": "page.toml", "errors": [], "blobs": 4, "recipes": 6}));
+    let error = &checked[1]["errors"][0];
+    assert_eq!((&error["line"], &error["help"]), (&2.into(), &"did you mean `concat/1.0.0`?".into()));
+    assert_eq!(recipe(&folder, "export page.archive page").code, 0);
+    let import = json("import page.archive --data other --json", 0)["import"].clone();
+    let drop = format!("imports drop {} --data other --json", import.as_str().unwrap());
+    let dropped = json(&drop, 0);
+    assert_eq!((&dropped["id"], &dropped["names"]), (&import, &2.into()), "page and front");
+}
+
+#[test]
 fn the_bench_measures() {
     let folder = empty("recipe_bench");
     let said = recipe(&folder, "bench --count 20");

@@ -99,6 +99,31 @@ fn single_items_are_removed_unless_they_are_held() {
     check(&folder, &commands, &expect_file!["recipe_said/removed.txt"]);
 }
 
+/// An item may have several holders. The command is about the one that the error names.
+#[test]
+fn a_refusal_tells_how_to_drop_the_holder_that_it_names() {
+    let folder = empty("recipe_holders");
+    std::fs::write(folder.join("a.txt"), "ab").unwrap();
+    for (command, holder) in [
+        ("put a.txt --ref zeta", "name \"zeta\" holds it; `anabranch recipe ref drop zeta --history`"),
+        ("add repeat/1.0.0 -i zeta -p count:=3 --ref alpha", "`anabranch recipe ref drop zeta --history`"),
+        (
+            "ref drop zeta",
+            "the history of name \"zeta\" holds it; `anabranch recipe ref drop zeta --history`",
+        ),
+        ("pin 2dc99999", "holds it; `anabranch recipe unpin 2dc99999a6aa`"),
+    ] {
+        assert_eq!(recipe(&folder, command).code, 0, "{command}");
+        let refused = recipe(&folder, "rm 2dc99999");
+        assert!(refused.code == 1 && refused.stderr.contains(holder), "{command}: {}", refused.shown());
+    }
+    let again = recipe(&folder, "ref drop zeta");
+    assert!(again.code == 1 && again.stderr.contains("is dropped already"), "{}", again.shown());
+    assert_eq!(recipe(&folder, "ref drop zeta --history").code, 0);
+    let long = recipe(&folder, &format!("get {}", "7".repeat(65)));
+    assert!(long.stderr.contains("which has 64 hex digits, not 65;"), "{}", long.shown());
+}
+
 #[test]
 fn several_items_are_removed_together() {
     let folder = empty("recipe_removed_together");

@@ -5,8 +5,10 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use anabranch_content::Address;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::binary::in_folder;
 use crate::recipe::{empty, recipe};
 use crate::recipe_served::{Server, noise};
 
@@ -129,7 +131,11 @@ fn a_store_of_another_user_is_used_only_by_its_name() {
     let below = folder.join("below");
     std::fs::create_dir(&below).unwrap();
     let said = recipe(&below, "get a");
-    assert!(said.stderr.contains("there is no store in .anabranch"), "{}", said.shown());
+    assert!(
+        said.stderr.contains("there is no store in .anabranch here, nor in a folder above"),
+        "{}",
+        said.shown()
+    );
 }
 
 #[test]
@@ -163,6 +169,16 @@ fn a_pipe_from_the_store_into_itself_changes_nothing() {
         assert_eq!(String::from_utf8(put.stdout).unwrap(), address, "{round}");
     }
     assert_eq!(recipe(&folder, "ref get a").stdout, address);
+}
+
+/// A command before the pipe that failed has written nothing, and the shell does not tell.
+#[test]
+fn an_empty_stdin_is_told() {
+    let folder = empty("shared_empty");
+    let put = in_folder(&folder, &["recipe", "put", "-"], "");
+    assert_eq!((put.code, put.stdout.trim()), (0, Address::of(b"").to_string().as_str()), "{}", put.shown());
+    assert!(put.stderr.starts_with("warning: stdin was empty"), "{}", put.shown());
+    assert_eq!(in_folder(&folder, &["recipe", "put", "-"], "a").stderr, "");
 }
 
 #[test]
@@ -237,7 +253,7 @@ fn ctrl_c_while_stdin_is_read_is_told() {
     let folder = empty("recipe_ctrl_c_stdin");
     for (args, told) in [
         (["put", "-"], "stopped; no part of an unfinished file or folder is stored\n"),
-        (["import", "-"], "stopped; what was imported so far is kept\n"),
+        (["import", "-"], "stopped; the items that were imported stay\n"),
     ] {
         let mut command = start(&folder, &args, Stdio::piped());
         let mut stdin = command.stdin.take().unwrap();

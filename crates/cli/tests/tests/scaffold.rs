@@ -89,7 +89,7 @@ fn a_plan_where_there_is_no_project() {
         &folder,
         &["plan", "new", "feed"],
         &expect![[r#"
-        stderr: error: FOLDER/plans/feed.plan.ts is there already, and nothing is replaced
+        stderr: error: FOLDER/plans/feed.plan.ts exists already; existing files are not replaced
         exit 1
     "#]],
     );
@@ -145,7 +145,7 @@ fn nothing_is_replaced() {
         &folder,
         &["plan", "new", "feed"],
         &expect![[r#"
-        stderr: error: data.json is there already, and nothing is replaced
+        stderr: error: data.json exists already; existing files are not replaced
         exit 1
     "#]],
     );
@@ -155,7 +155,7 @@ fn nothing_is_replaced() {
         &folder,
         &["plan", "new", "home"],
         &expect![[r#"
-        stderr: error: FOLDER/plans/home.plan.json is there already, and nothing is replaced
+        stderr: error: FOLDER/plans/home.plan.json exists already; existing files are not replaced
         exit 1
     "#]],
     );

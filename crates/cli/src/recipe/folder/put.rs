@@ -2,11 +2,11 @@
 
 use anabranch_content::Address;
 use anabranch_recipe::{Draft, DraftInput, Folder, FolderEntry, MalformedRecipe, UnknownFunction};
-use anabranch_text::{count, size};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::super::backend::Backend;
 use super::super::input::Input;
+use super::in_words;
 use super::walk::{WalkedEntry, WalkedFolder};
 use crate::failure::Failure;
 
@@ -25,9 +25,7 @@ pub(in super::super) struct PutFolder {
 impl PutFolder {
     /// Describes its content.
     pub(in super::super) fn summary(&self) -> String {
-        let links = if self.links > 0 { format!(", {}", count(self.links, "link")) } else { String::new() };
-        let (files, folders) = (count(self.files, "file"), count(self.folders, "folder"));
-        format!("{files} in {folders}{links}, {}", size::format(self.bytes))
+        in_words([self.files, self.folders, self.links], self.bytes)
     }
 }
 

@@ -182,7 +182,7 @@ impl Walk {
             }
             _ => Err(wrong(
                 path,
-                "not a file, a folder or a link; a folder with a device, a pipe or a socket cannot be kept",
+                "not a file, a folder or a link; a folder with a device, a pipe or a socket cannot be stored",
             )),
         }
     }

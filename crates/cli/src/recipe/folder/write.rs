@@ -18,6 +18,7 @@ use super::super::interrupt::CleaningGuard;
 use super::super::place::check_output;
 use super::super::pour::unwritten;
 use super::super::progress::{ComputeProgress, lock, watched};
+use super::in_words;
 use super::plan::{Plan, PlannedFile};
 use crate::failure::Failure;
 
@@ -57,6 +58,13 @@ pub(in super::super) struct WrittenFolder {
     pub bytes: u64,
 }
 
+impl WrittenFolder {
+    /// Describes its content.
+    pub(in super::super) fn summary(&self) -> String {
+        in_words([self.files, self.folders, self.links], self.bytes)
+    }
+}
+
 /// The number of files that are read concurrently.
 const AT_ONCE: usize = 8;
 
@@ -77,7 +85,7 @@ impl Output {
             Err(error) => return Err(unwritten(&path, &error)),
             Ok(found) if !found.is_dir() => {
                 return Err(Failure::of(format!(
-                    "{} is there, and not a folder; name another",
+                    "{} exists and is not a folder; name another path",
                     path.display()
                 )));
             }
@@ -86,7 +94,7 @@ impl Output {
                     fs::read_dir(&path).map_err(|error| unwritten(&path, &error))?.next().is_none();
                 if !is_empty && existing == ExistingFolder::Refuse {
                     return Err(Failure::of(format!(
-                        "{} is there and not empty; name another folder, or replace all of it with --force",
+                        "{} exists and is not empty; name another folder, or replace all of it with --force",
                         path.display()
                     )));
                 }
