@@ -15,7 +15,7 @@ export class Chart {
     this.to = h("span");
     this.element = h("figure", { class: "chart-box" },
       h("figcaption", null, h("h3", null, title), lines.map((line, at) => h("span", { class: `line-key ${line.kind}` }, line.name, " ", this.values[at]))),
-      h("div", { class: "chart-plot" }, this.picture, this.most), h("div", { class: "ends muted" }, this.from, this.to));
+      h("div", { class: "chart-plot" }, this.picture, this.most), h("div", { class: "ends muted" }, this.from, h("span", null, "elapsed"), this.to));
   }
 
   push(at, values) {

@@ -16,6 +16,8 @@ const STRIP_GAP = 4, SLICE_MS = 6, HEIGHT_MOST = 460;
 const CELLS_AT_ONCE = 1 << 15;
 /** The numbers of rows before the strips: the width of a digit, and the least distance between two. */
 const DIGIT = 7.7, LABEL_GAP = 16;
+/** The columns that the text under the cells names. */
+const NAMED_MOST = 12;
 
 /** `0xAABBGGRR` of `#rrggbb`, as the pixels of a canvas are on every machine that browsers run on. */
 const pixel = (colour) => {
@@ -39,7 +41,9 @@ export class Grid {
     this.legend = h("p", { class: "legend" }, STATES.map((state, at) => h("span", { class: `key cell-${state}` }, state, " ", h("b", { "data-state": at }, "0"))));
     const button = (text, label, by) => h("button", { type: "button", class: "icon", "aria-label": label, title: label, onclick: () => this.zoom(by) }, text);
     this.tools = h("span", { class: "tools" }, button("−", "zoom out", -1), button("+", "zoom in", 1), button("all", "fit", 0));
-    this.element = h("div", { class: "panel grid-panel" }, this.scroller, h("div", { class: "grid-foot" }, this.legend, this.readout));
+    const named = columns.slice(0, NAMED_MOST).join(", "), unnamed = columns.length - NAMED_MOST;
+    this.lines = h("p", { class: "lines muted" }, `Rows from left to right. Lines of a strip, from the top: ${named}${unnamed > 0 ? ` and ${count(unnamed)} more` : ""}`);
+    this.element = h("div", { class: "panel grid-panel" }, this.scroller, h("div", { class: "grid-foot" }, this.legend, this.readout, this.lines));
     this.#colours();
     this.#listen();
   }

@@ -101,6 +101,8 @@ export class List {
 
   #line(row, at) {
     const cells = this.shown.map((column) => h("span", { role: "gridcell", class: this.#classes(column) }, column.cell(row)));
+    // A long name is cut off.
+    cells[0].title = cells[0].textContent;
     const line = h("div", { class: "list-line", role: "row", id: `${this.id}-${at}`, "aria-rowindex": at + 1, "data-at": at }, cells);
     line.style.transform = `translateY(${at * LINE}px)`;
     return line;

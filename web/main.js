@@ -54,7 +54,7 @@ function route() {
   const shown = rest.length > 1 ? page?.parts && own(page.parts, rest[1]) : rest.length ? page?.one : page?.list;
   view.title(page?.name);
   if (!shown) {
-    main.append(notice("warn", `There is no page ${location.hash}. `, h("a", { href: "#/" }, "Overview")));
+    main.append(h("div", { class: "head" }, h("h1", null, "No such page")), notice("warn", `There is no page ${location.hash}. `, h("a", { href: "#/" }, "Overview")));
     return;
   }
   Promise.resolve(shown(view)).catch((error) => {

@@ -126,7 +126,7 @@ export class Timeline {
     this.left = Math.min(1 - 1 / this.zoom, Math.max(0, this.left));
     const longest = this.nodes.reduce((most, node) => Math.max(most, textWidth(this.#name(node), BOLD)), 0);
     this.gutter = Math.min(width < 700 ? GUTTER_NARROW : GUTTER_MOST, 22 + Math.ceil(longest));
-    const plot = width - this.gutter - 12, height = AXIS + this.nodes.length * ROW + (this.showsDeadline ? 20 : 8);
+    const plot = width - this.gutter - 12, height = AXIS + this.nodes.length * ROW + (this.deadline === null ? 8 : 20);
     const x = (ms) => ((ms / this.wall - this.left) * this.zoom) * plot;
     this.picture.setAttribute("width", width);
     this.picture.setAttribute("height", height);
@@ -148,7 +148,9 @@ export class Timeline {
   }
 
   #deadline(x, plot, height) {
-    if (!this.showsDeadline) return null;
+    if (this.deadline === null) return null;
+    // One that is far behind the end of the run is to the right of everything.
+    if (!this.showsDeadline) return s("g", { class: "deadline" }, s("text", { x: plot - 5, y: height - 6, "text-anchor": "end" }, `deadline ${time(this.deadline)} →`));
     const place = x(this.deadline), left = place > plot - 110;
     return s("g", { class: "deadline" }, s("line", { x1: place, x2: place, y1: AXIS - 2, y2: height }),
       s("text", { x: place + (left ? -5 : 5), y: height - 6, "text-anchor": left ? "end" : "start" }, `deadline ${time(this.deadline)}`));

@@ -23,7 +23,7 @@ const columns = [
 
 export async function show({ main, signal }) {
   const list = new List({ label: "Datasets", columns, key: (dataset) => dataset.id, open: (dataset) => link("datasets", dataset.id), empty: "no dataset matches" });
-  const nothing = notice("", "No datasets yet. ", h("code", null, "POST /v1/datasets"), " starts one.");
+  const nothing = notice("", "No datasets yet. ", h("code", null, "anabranch dataset submit CONFIG --rows N --server URL"), " or ", h("code", null, "POST /v1/datasets"), " starts one.");
   nothing.hidden = true;
   const total = h("span", { class: "muted" });
   const filter = h("input", { type: "search", placeholder: "Filter by name (press /)", "aria-label": "Filter by name" });

@@ -8,10 +8,10 @@ const EVERY_MS = 3000, RUNNING_MOST = 20, LATELY_MOST = 8;
 const DATASETS_MOST = 100;
 
 const runTable = (runs, label, empty) => table([
-  { head: "Run", width: "32%", cell: (run) => run.name },
-  { head: "Kind", width: "14%", opt: true, cell: (run) => h("span", { class: "muted" }, run.kind) },
-  { head: "State", width: "18%", cell: (run) => chip(run.state) },
-  { head: "Started", width: "20%", opt: true, cell: (run) => moment(run.started_ms) },
+  { head: "Run", width: "40%", cell: (run) => run.name },
+  { head: "Kind", width: "12%", opt: true, cell: (run) => h("span", { class: "muted" }, run.kind) },
+  { head: "State", width: "16%", cell: (run) => chip(run.state) },
+  { head: "Started", width: "18%", opt: true, cell: (run) => moment(run.started_ms) },
   { head: "Duration", num: true, cell: (run) => tookOf(run) },
 ], runs, { label, empty, open: (run) => link("runs", run.id) });
 

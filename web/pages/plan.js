@@ -3,7 +3,7 @@
 import { every, getExact, getIfThere, parseExact, post } from "../api.js";
 import { count, h, link, notice, own, part, share, shown, table, tiles, time } from "../dom.js";
 import { graph, legendOf } from "../graph.js";
-import { ledgerTable, namesOf, timelinePart } from "./run.js";
+import { ledgerTable, nameOf, namesOf, timelinePart } from "./run.js";
 
 const ROWS_SHOWN = 200, SLOW_ERRORS = 0.01, EVERY_MS = 2000;
 
@@ -15,8 +15,7 @@ function briefOps(op) {
 
 function graphPart(plan) {
   const lines = (node) => {
-    // The op has a line of its own.
-    const all = [["n", (node.name ?? node.id).replace(/ \([^()]*\)$/, "")]];
+    const all = [["n", nameOf(node)]];
     if (node.op) all.push(["m", briefOps(node.op)]);
     if (node.runs) all.push(["m", `p50 ${time(node.p50_ms)}`], ["m", `p99 ${time(node.p99_ms)}`]);
     if (node.error_rate > 0) all.push(["e", `${share(node.error_rate)} errors`]);

@@ -24,7 +24,7 @@ function closure(found) {
     found.truncated && notice("warn", `only ${count(found.nodes.length)} nodes are shown; the closure is larger`),
     part("Parts", table([
       { head: "Address", cell: (node) => h("code", { title: node.address }, brief(node.address)) },
-      { head: "Name", cell: (node) => node.name ?? "" },
+      { head: "Name", wrap: true, cell: (node) => node.name ?? "" },
       { head: "Function", opt: true, cell: (node) => node.function ?? h("span", { class: "muted" }, node.kind) },
       { head: "Value", cell: (node) => chip(stateOf(node)) },
       { head: "Size", num: true, cell: (node) => size(node.size) },
@@ -37,7 +37,7 @@ function closure(found) {
 function functionsPart(found) {
   const functions = found?.functions ?? [];
   if (!functions.length) return null;
-  return part("Functions", h("details", null, h("summary", null, `${count(functions.length)} functions`), table([
+  return part("Functions", h("details", null, h("summary", null, many(functions.length, "function")), table([
     { head: "Function", cell: (entry) => h("code", null, entry.function) },
     { head: "Parameters", opt: true, wrap: true, cell: (entry) => (entry.params ?? []).map((param) => (param.needed ? param.name : `[${param.name}]`)).join(" ") },
     { head: "What it does", wrap: true, cell: (entry) => entry.about },

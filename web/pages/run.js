@@ -11,9 +11,12 @@ const EVENTS_MOST = 500;
 const TROUBLE = new Set(["failed", "fell_back", "dropped"]);
 const BOX = { failed: "bad", fell_back: "soft", dropped: "gone", not_started: "gone" };
 
+/** Whether the name of an entry of the ledger is that of its node alone, without or with its op, as in `posts (media)`. */
+const isNamed = ({ name, node }) => name === node || name.startsWith(`${node} (`);
+
 /** The ledger: the degraded parts of an answer. */
 export const ledgerTable = (ledger) => table([
-  { head: "Node", cell: (entry) => [entry.name ?? entry.node, entry.name && entry.name !== entry.node ? [" ", h("code", { class: "muted" }, entry.node)] : null] },
+  { head: "Node", cell: (entry) => [entry.name ?? entry.node, entry.name && !isNamed(entry) ? [" ", h("code", { class: "muted" }, entry.node)] : null] },
   { head: "Reason", cell: (entry) => h("span", { class: entry.reason === "error" ? "bad" : "warn" }, entry.reason) },
   { head: "Fallback", cell: (entry) => entry.fallback ?? "–" },
   { head: "Waited", num: true, cell: (entry) => time(entry.waited_us === undefined ? null : entry.waited_us / 1000) },
@@ -44,6 +47,9 @@ function troubles(run, names) {
   ], nodes.slice(0, 200), { label: "Failures and fallbacks" }));
 }
 
+/** The name of a box of a graph: without the op, as in `posts (media)`. The tooltip has it. */
+export const nameOf = (node) => (node.name ?? node.id).replace(/ \([^()]*\)$/, "");
+
 function graphPart(run, states) {
   if (!run.graph?.nodes?.length) return null;
   const ledger = stagesOf(run.ledger);
@@ -51,7 +57,7 @@ function graphPart(run, states) {
     const of = states.get(node.id), entry = ledger.get(node.id);
     const took = of?.start_ms !== null && of?.end_ms ? time(of.end_ms - of.start_ms) : of?.state.replace("_", " ");
     const figures = [node.note, took, node.size === undefined ? null : size(node.size)].filter(Boolean).join(" · ");
-    return [["n", node.name ?? node.id], ...(figures ? [[of?.state === "failed" ? "e" : of?.state === "fell_back" ? "w" : "m", figures]] : []),
+    return [["n", nameOf(node)], ...(figures ? [[of?.state === "failed" ? "e" : of?.state === "fell_back" ? "w" : "m", figures]] : []),
       ...(entry ? [["w", `${entry.reason}: ${entry.fallback}, ${count(entry.rows)} rows`]] : [])];
   };
   const kind = (node) => `${BOX[states.get(node.id)?.state] ?? (ledger.has(node.id) ? "soft" : node.kind ?? "")} ${states.get(node.id)?.critical ? "critical" : ""}`;
@@ -64,7 +70,7 @@ function graphPart(run, states) {
   const isPath = (from, to) => before.get(to.id) === from.id;
   return part("Graph", graph(run.graph, { label: `Graph of ${run.name}`, lines, kind, isPath, open: run.kind === "recipe" ? (node) => { location.hash = link("recipes", node.address); } : null }),
     legendOf(run.graph.nodes, kind, run.kind === "recipe" ? [["cpu", "computed"], ["memo", "remembered"], ["blob", "blob"], ["bad", "failed"], ["critical", "critical path"]]
-      : [["io", "waits"], ["cpu", "computes"], ["soft", "degraded"], ["bad", "failed"], ["critical", "critical path"]]));
+      : [["io", "waits"], ["cpu", "computes"], ["soft", "degraded"], ["bad", "failed"], ["gone", "dropped or not started"], ["critical", "critical path"]]));
 }
 
 /** The nodes of a run by id. */
@@ -74,7 +80,7 @@ export const namesOf = (run) => new Map((run.graph?.nodes ?? []).map((node) => [
 function keysOf(run, names, timeline) {
   const { nodes } = run.timeline, has = (is) => nodes.some(is), kind = (node) => names.get(node.id)?.kind;
   return [["queued", "queued", has((node) => (node.start_ms ?? 0) - (node.queued_ms ?? Infinity) > timeline.leastSeen)], ["io", "waits", has((node) => kind(node) !== "cpu")], ["cpu", "computes", has((node) => kind(node) === "cpu")],
-    ["soft", "fell back", has((node) => node.state === "fell_back")], ["bad", "failed", has((node) => node.state === "failed")], ["gone", "dropped", has((node) => node.state === "dropped")],
+    ["soft", "fell back", has((node) => node.state === "fell_back")], ["bad", "failed", has((node) => node.state === "failed")], ["dropped", "dropped", has((node) => node.state === "dropped" && (node.start_ms ?? null) !== null)],
     ["critical", "critical path", has((node) => node.critical)], ["timeout", "timeout", has((node) => node.timeout_ms)], ["deadline", "deadline", timeline.showsDeadline]].filter(([, , isThere]) => isThere);
 }
 

@@ -1,7 +1,7 @@
 // All runs, newest first, as they start and end.
 
 import { LISTED_MOST, hear, looked, pages, pause, retried } from "../api.js";
-import { chip, count, exactly, h, link, many, moment, notice, tookOf } from "../dom.js";
+import { chip, compact, count, exactly, h, link, many, moment, notice, tookOf } from "../dom.js";
 import { List } from "../list.js";
 
 const PAGE = 1000, SECOND_MS = 1000;
@@ -24,15 +24,17 @@ export const runColumns = [
   { head: "Id", width: "152px", opt: true, cell: (run) => h("code", { class: "muted" }, run.id) },
 ];
 
-const mark = (number, kind) => (number ? h("span", { class: kind }, count(number)) : h("span", { class: "muted" }, "0"));
+/** A count that fits into its column. */
+const mark = (number, kind) => (number ? h("span", { class: kind, title: count(number) }, number < 100_000 ? count(number) : compact(number)) : h("span", { class: "muted" }, "0"));
 
 export async function show({ main, signal, query }) {
   const runs = new Map();
   const list = new List({ label: "Runs", columns: runColumns, key: (run) => run.id, open: (run) => link("runs", run.id), empty: "no runs match" });
   const filter = { kind: query.get("kind") ?? "", state: query.get("state") ?? "", text: query.get("q") ?? "" };
   const total = h("span", { class: "muted", role: "status", "aria-live": "polite" });
-  const nothing = notice("", "No runs yet. Run a plan, a recipe or a dataset on this server and it appears here.");
+  const nothing = notice("", "No runs yet. A plan, a recipe or a dataset that runs on this server appears here.");
   nothing.hidden = true;
+  const tellNothing = () => { list.element.hidden = runs.size === 0; nothing.hidden = !list.element.hidden; };
   let planned = false, isCut = false;
   /** The newest runs; older ones are forgotten. */
   const newest = () => {
@@ -61,7 +63,7 @@ export async function show({ main, signal, query }) {
     values.map((value) => h("option", { value, selected: filter[field] === value }, value)));
   main.append(h("div", { class: "head" }, h("h1", null, "Runs"), h("span", { class: "grow" }), total),
     h("div", { class: "bar-row" },
-      h("input", { type: "search", placeholder: "Filter by name or id (press /)", "aria-label": "Filter by name or id", value: filter.text, oninput: change("text") }),
+      h("input", { type: "search", placeholder: "Name or id (press /)", "aria-label": "Filter by name or id", value: filter.text, oninput: change("text") }),
       choice("kind", "All kinds", KINDS), choice("state", "All states", RUN_STATES)), nothing, list.element);
 
   /** The runs that the server has not named since its list is read anew. */
@@ -81,7 +83,7 @@ export async function show({ main, signal, query }) {
       draw();
     }
     unnamed.forEach((id) => runs.delete(id));
-    nothing.hidden = runs.size > 0;
+    tellNothing();
     draw();
   };
   let isReading = false, isWanted = false;
@@ -103,7 +105,7 @@ export async function show({ main, signal, query }) {
   signal.addEventListener("abort", () => clearInterval(ticks), { once: true });
   // Events first, so that no run is missed between the list and them.
   hear("/v1/events", signal, (event, run) => {
-    if (event === "run") { take(run); nothing.hidden = true; later(); }
+    if (event === "run") { take(run); tellNothing(); later(); }
     // Events were missed: those that this page was too slow for, or all of another server.
     if (event === "lost" || event === "again") refresh().catch(report);
   }).catch(report);

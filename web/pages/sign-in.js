@@ -15,7 +15,7 @@ export function show({ main, hadToken, done }) {
     h("h1", null, "Sign in"),
     hadToken && notice("bad", "The server does not know this token, or it has expired."),
     h("form", { onsubmit: sign }, h("label", { for: "token" }, "Token"), field, h("button", { class: "primary" }, "Sign in")),
-    h("p", { id: "where", class: "muted" }, h("code", null, "anabranch serve"), " prints a link with its token when it starts, and the file ",
+    h("p", { id: "where", class: "muted" }, h("code", null, "anabranch serve"), " prints a link with its token when it starts in a terminal, and the file ",
       h("code", null, "token"), " in its data folder has it. ", h("code", null, "anabranch token add NAME"),
       " makes others. The token stays in this tab and is forgotten when the tab is closed.")));
   field.focus();

@@ -181,6 +181,8 @@ async fn api(State(facts): State<Arc<Facts>>, request: Request) -> Response {
     if path == "/readyz" {
         return "ok\n".into_response();
     }
+    // Before anything is refused, so that no stream that is begun meanwhile is left out when all of them are ended.
+    let hung_up = facts.hung_up.subscribe();
     let bearer = request.headers().get("authorization").and_then(|bearer| bearer.to_str().ok());
     if facts.token.is_some_and(|token| bearer != Some(&format!("Bearer {token}"))) {
         return refused(StatusCode::UNAUTHORIZED, "a token is needed");
@@ -194,7 +196,7 @@ async fn api(State(facts): State<Arc<Facts>>, request: Request) -> Response {
     let query = request.uri().query().unwrap_or_default().to_owned();
     let parts: Vec<&str> = path.trim_start_matches("/v1/").split('/').collect();
     match parts[..] {
-        ["events"] | ["runs", _, "events"] => events(facts, path),
+        ["events"] | ["runs", _, "events"] => events(facts, path, hung_up),
         ["runs"] => axum::Json(page("runs", &lock(&facts.runs), &query)).into_response(),
         ["runs", id] => match lock(&facts.runs).iter().find(|run| run["id"] == id) {
             Some(run) => axum::Json(samples::detail(run)).into_response(),
@@ -284,9 +286,8 @@ pub(crate) fn names(count: usize, query: &str) -> Json {
 }
 
 /// The events of a path, those of the past and those to come.
-fn events(facts: Arc<Facts>, path: String) -> Response {
-    let (logged, mut hung_up) = (facts.logged.subscribe(), facts.hung_up.subscribe());
-    hung_up.mark_unchanged();
+fn events(facts: Arc<Facts>, path: String, mut hung_up: watch::Receiver<usize>) -> Response {
+    let logged = facts.logged.subscribe();
     let ended = async move { drop(hung_up.changed().await) };
     let stream = futures_util::stream::unfold(
         (0, logged, facts, path),

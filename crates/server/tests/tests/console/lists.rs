@@ -4,7 +4,7 @@ use anabranch_testkit::{Browser, View};
 use serde_json::json;
 
 use super::fake::Fake;
-use super::samples::DATASET;
+use super::samples::{DATASET, LONG, run_id};
 use super::{WIDE, is_clean, shows, with_browser};
 
 /// The lines of a list that are elements.
@@ -77,6 +77,50 @@ fn no_column_is_cut_off() {
         browser.wait(&format!("{LINES} > 0 && {last} !== 'Id'"));
         browser.look(WIDE);
         browser.wait(&format!("{last} === 'Id'"));
+    });
+}
+
+#[test]
+fn a_server_without_runs_says_so_until_there_is_one() {
+    let fake = Fake::start(None);
+    let run = std::mem::take(&mut *fake.facts.runs.lock().unwrap()).remove(2);
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/runs", fake.url), WIDE);
+        browser.wait(&shows("No runs yet"));
+        let heads = browser.evaluate("document.querySelector('.list').checkVisibility()");
+        assert_eq!(heads, false.into(), "there is no empty list below the note");
+        fake.tell("/v1/events", "run", run);
+        browser.wait("document.querySelector('[data-at=\"0\"]')?.innerText.includes('search')");
+        browser.wait(&format!("!{}", shows("No runs yet")));
+        is_clean(browser, &fake, "runs");
+    });
+}
+
+/// Tables that are wider than the page.
+const WIDER: &str = "[...document.querySelectorAll('main table')]\
+    .filter((table) => table.scrollWidth > table.parentElement.clientWidth).map((table) => table.ariaLabel).join()";
+
+#[test]
+fn a_long_name_hides_no_figure() {
+    let fake = Fake::start(None);
+    // A degraded run of the plan.
+    let run = run_id(28);
+    with_browser(|browser| {
+        for width in [1440, 375] {
+            for page in ["plans".to_owned(), String::new(), format!("runs/{run}")] {
+                browser.visit(&format!("{}/#/{page}", fake.url), View { width, dark: false });
+                browser.wait(&format!("{} && document.querySelector('main table')", shows(LONG)));
+                let fits = browser.evaluate("document.documentElement.scrollWidth <= innerWidth");
+                assert_eq!(fits, true.into(), "{page} at {width} pixels");
+                if !page.starts_with("runs/") {
+                    assert_eq!(browser.evaluate(WIDER), "".into(), "{page} at {width} pixels");
+                }
+                is_clean(browser, &fake, &page);
+            }
+            // The name of a line that is cut off is in its tooltip.
+            browser.visit(&format!("{}/#/runs", fake.url), View { width, dark: false });
+            browser.wait(&format!("document.querySelector('.list-line [title={LONG:?}]')"));
+        }
     });
 }
 

@@ -72,6 +72,8 @@ fn a_million_cells_fill_while_one_looks_and_can_be_stopped() {
         browser.visit(&format!("{}/#/datasets/{DATASET}", fake.url), WIDE);
         let waiting = "document.querySelector('[data-state=\"0\"]').innerText";
         browser.wait(&format!("{waiting} === '613,500'"));
+        browser.wait(&shows("Lines of a strip, from the top: topic, persona, subject, "));
+        browser.wait("document.querySelector('.ends').innerText.includes('elapsed')");
         // A row of each state is where it should be, and the pointer tells.
         let left =
             browser.evaluate("+document.querySelector('.grid-canvas').dataset.left").as_number().unwrap();

@@ -132,6 +132,12 @@ fn a_run_shows_its_failures_before_everything_else() {
         let counts = "['.bar.fell_back', '.bar.failed', '.edge', '.timeout', '.deadline', '.lane'].map((part) => \
                       document.querySelectorAll(`.run-timeline ${part}`).length).join()";
         assert_eq!(browser.evaluate(counts), "1,1,9,2,1,13".into());
+        let nodes = "[...document.querySelectorAll('[aria-label=Ledger] tbody th')].map((node) => node.innerText).join()";
+        assert_eq!(browser.evaluate(nodes), "recent_items recent,media,hydrate (lookup)".into());
+        // A sign per kind of bar that is drawn: the dropped node has none.
+        let legend = "[...document.querySelectorAll('[aria-label=Timeline] .legend .key')].map((key) => key.innerText).join()";
+        let signs = "queued,waits,computes,fell back,failed,critical path,timeout,deadline";
+        assert_eq!(browser.evaluate(legend), signs.into());
         let graph = "['.node', '.wire', '.wire.path', '.node.bad', '.node.soft', '.node.gone'].map((part) => \
                      document.querySelectorAll(`.graph ${part}`).length).join()";
         assert_eq!(browser.evaluate(graph), "13,15,7,1,1,1".into());
@@ -153,6 +159,27 @@ fn a_run_shows_its_failures_before_everything_else() {
                      || one.bottom < other.top || other.bottom < one.top)); })()";
         assert_eq!(browser.evaluate(apart), true.into());
         is_clean(browser, &fake, "run");
+    });
+}
+
+/// A timeline of 10 ms with a deadline: its texts about the deadline, and the number of its lines.
+const DEADLINES: &str = "import('/console/timeline.js').then(async ({ Timeline }) => { const told = []; \
+    for (const deadline of [null, 12, 150]) { \
+      const node = { id: 'n0', queued_ms: 0, start_ms: 0, end_ms: 10, state: 'finished', reason: null, timeout_ms: null, critical: true }; \
+      const { element } = new Timeline({ wall_ms: 10, nodes: [node] }, new Map(), deadline); \
+      document.getElementById('main').append(element); \
+      while (!element.querySelector('.lane')) await new Promise(requestAnimationFrame); \
+      told.push([...element.querySelectorAll('.deadline')].map((mark) => `${mark.textContent}, ${mark.querySelectorAll('line').length}`).join()); } \
+    return told.join('; '); })";
+
+#[test]
+fn a_deadline_is_drawn_wherever_it_is() {
+    let fake = Fake::start(None);
+    with_browser(|browser| {
+        browser.visit(&format!("{}/#/nothing", fake.url), WIDE);
+        let told = browser.evaluate(DEADLINES);
+        assert_eq!(told, "; deadline 12 ms, 1; deadline 150 ms →, 0".into());
+        is_clean(browser, &fake, "timeline");
     });
 }
 

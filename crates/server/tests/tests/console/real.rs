@@ -84,6 +84,12 @@ fn the_pages_show_what_a_real_server_did() {
         browser.visit(&format!("{url}/#/runs/{run}"), WIDE);
         browser.wait("document.querySelectorAll('.events-box tbody tr').length > 0");
         browser.wait("document.querySelectorAll('.run-timeline .bar').length > 5");
+        // Boxes have the names of nodes without their ops, so that the graph fits into its panel.
+        browser.wait(
+            "[...document.querySelectorAll('.graph text.n')].some((name) => name.textContent === 'followed')",
+        );
+        let panel = "document.querySelector('.graph-scroll')";
+        assert_eq!(browser.evaluate(&format!("{panel}.scrollWidth <= {panel}.clientWidth")), true.into());
         browser.visit(&format!("{url}/#/recipes"), WIDE);
         browser.wait(&shows("10 names"));
         let states = "[...document.querySelectorAll('[aria-label=\"Parts of the closure\"] .chip')].map((chip) => chip.innerText).sort().join()";

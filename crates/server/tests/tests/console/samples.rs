@@ -8,7 +8,9 @@ pub(crate) const LARGE_ID: u64 = 9_007_199_254_740_993;
 pub(crate) const ROWS: usize = 100_000;
 pub(crate) const COLUMNS: [&str; 10] =
     ["topic", "persona", "subject", "ticket", "language", "summary", "verdict", "score", "reply", "check"];
-const PLANS: [&str; 5] = ["feed", "home", "search", "related", "notify"];
+/// A name as machines make them.
+pub(crate) const LONG: &str = "related_items_for_returning_users_of_the_north_with_fallbacks_version_two";
+const PLANS: [&str; 5] = ["feed", "home", "search", LONG, "notify"];
 /// An afternoon of 2026.
 const NOW_MS: u64 = 1_794_920_400_000;
 
@@ -94,6 +96,8 @@ fn joined_ledger() -> Json {
         entry["stage"] = stage.into();
         entry["name"] = NODES.iter().find(|(id, ..)| *id == stage).unwrap().1.into();
     }
+    // The name of a node with its op.
+    ledger[2]["name"] = "hydrate (lookup)".into();
     ledger
 }
 
