@@ -27,7 +27,9 @@ const TOKEN: &str = "ANABRANCH_TOKEN";
 impl Credentials {
     /// The server at a URL, with the token for it if there is one.
     pub(super) fn address(&self, url: &str, data: &Path) -> Result<ServerAddress, Failure> {
-        let of_file = |file: &Path| Token::of_file(file).map_err(|error| Failure::Failed(Box::new(error)));
+        let of_file = |file: &Path| {
+            Token::of_file(file).map_err(|error| Failure::of(format!("cannot read the token: {error}")))
+        };
         let token = match (&self.token_file, std::env::var(TOKEN)) {
             (Some(file), _) => Some(of_file(file)?),
             (None, Ok(text)) => Some(Token::parse(text.trim()).ok_or_else(|| {

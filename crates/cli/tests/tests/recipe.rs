@@ -280,6 +280,7 @@ fn what_is_wrong_is_said_with_the_way_out() {
         "get page --json -o -",
         "collect --grace soon",
         "status --server localhost:1",
+        "status --server http://localhost:1 --token-file missing",
         "ref get page",
         "add non_empty/1.0.0 -i empty --ref refused",
         "get refused -o never.txt",
@@ -315,11 +316,13 @@ fn problems_of_files_are_told_with_their_lines() {
     std::fs::create_dir_all(folder.join("site/css")).unwrap();
     std::fs::write(folder.join("site/index.html"), "<h1>Delta</h1>\n").unwrap();
     files.iter().for_each(|(name, text)| std::fs::write(folder.join(name), text).unwrap());
+    std::fs::write(folder.join("latin.toml"), b"# caf\xe9\n").unwrap();
     let commands = [
         "add --file wrong.toml",
         "add --file wrong.yaml",
         "add --file missing.toml",
         "add --file recipe.txt",
+        "add --file latin.toml",
         "put site/index.html --ref delta",
         "add --file ref.toml",
         "add --file inside.toml",

@@ -155,8 +155,11 @@ impl RecipeFile {
             let what = format!("a recipe file is smaller than {}", size::format(FILE_MOST));
             return Err(whole(what, "keep large blobs in files, and name them with `file`"));
         }
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| whole(format!("cannot be read: {error}"), "check the path"))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let is_text = error.kind() != std::io::ErrorKind::InvalidData;
+            let help = if is_text { "check the path" } else { "save the file as UTF-8" };
+            whole(format!("cannot be read: {error}"), help)
+        })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::parse_in(&read::Folder { path: folder, outside }, &name, &text, format, &(functions, unknown))
     }

@@ -94,7 +94,7 @@ impl Client {
         kind: proto::ListKind,
         after: Option<Address>,
         most: u32,
-        listed: fn(&proto::Listed) -> Result<T, MalformedMessage>,
+        listed: fn(&proto::ListedItem) -> Result<T, MalformedMessage>,
     ) -> Result<Vec<T>, Error> {
         let after = after.as_ref().map(wire::from_address);
         let request = proto::ListRequest { kind: kind.into(), after, most };

@@ -117,7 +117,7 @@ pub struct AddRequest {
     pub dry_run: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Added {
+pub struct AddedRecipe {
     #[prost(bytes = "bytes", tag = "1")]
     pub address: ::prost::bytes::Bytes,
     #[prost(bool, tag = "2")]
@@ -129,7 +129,7 @@ pub struct Added {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AddReply {
     #[prost(message, repeated, tag = "1")]
-    pub added: ::prost::alloc::vec::Vec<Added>,
+    pub added: ::prost::alloc::vec::Vec<AddedRecipe>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetRequest {
@@ -366,7 +366,7 @@ pub struct HistoryRequest {
     pub name: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Named {
+pub struct NameChange {
     /// Not set: the name was removed at that time.
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub address: ::core::option::Option<::prost::bytes::Bytes>,
@@ -378,7 +378,7 @@ pub struct Named {
 pub struct HistoryReply {
     /// Oldest first.
     #[prost(message, repeated, tag = "1")]
-    pub history: ::prost::alloc::vec::Vec<Named>,
+    pub history: ::prost::alloc::vec::Vec<NameChange>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RefsRequest {
@@ -494,11 +494,11 @@ pub mod export_reply {
         Chunk(::prost::bytes::Bytes),
         /// The last message.
         #[prost(message, tag = "2")]
-        Exported(super::Exported),
+        Exported(super::ExportReport),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Exported {
+pub struct ExportReport {
     #[prost(uint64, tag = "1")]
     pub blobs: u64,
     #[prost(uint64, tag = "2")]
@@ -612,7 +612,7 @@ pub struct ListRequest {
 }
 /// A blob, a recipe or a memo.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Listed {
+pub struct ListedItem {
     /// The blob's or the recipe's address; a memo has its recipe's.
     #[prost(bytes = "bytes", tag = "1")]
     pub address: ::prost::bytes::Bytes,
@@ -637,7 +637,7 @@ pub struct Listed {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListReply {
     #[prost(message, repeated, tag = "1")]
-    pub listed: ::prost::alloc::vec::Vec<Listed>,
+    pub listed: ::prost::alloc::vec::Vec<ListedItem>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FindPrefixRequest {

@@ -167,7 +167,7 @@ pub(crate) fn from_scrubbed(result: &ScrubReport) -> proto::ScrubReply {
     }
 }
 
-pub(crate) fn exported(reply: &proto::Exported) -> Result<ExportReport, MalformedMessage> {
+pub(crate) fn exported(reply: &proto::ExportReport) -> Result<ExportReport, MalformedMessage> {
     let mut result = ExportReport::default();
     result.blobs = reply.blobs;
     result.derivations = reply.derivations;
@@ -178,8 +178,8 @@ pub(crate) fn exported(reply: &proto::Exported) -> Result<ExportReport, Malforme
     Ok(result)
 }
 
-pub(crate) fn from_exported(result: &ExportReport) -> proto::Exported {
-    proto::Exported {
+pub(crate) fn from_exported(result: &ExportReport) -> proto::ExportReport {
+    proto::ExportReport {
         blobs: result.blobs,
         derivations: result.derivations,
         memos: result.memos,

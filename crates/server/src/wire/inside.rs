@@ -58,49 +58,49 @@ pub(crate) fn from_import_record(it: &ImportRecord) -> proto::ImportRecord {
     }
 }
 
-pub(crate) fn listed_blob(it: &proto::Listed) -> Result<ListedBlob, MalformedMessage> {
+pub(crate) fn listed_blob(it: &proto::ListedItem) -> Result<ListedBlob, MalformedMessage> {
     let class = if it.acknowledged { Class::Acknowledged } else { Class::Derivable };
     Ok(ListedBlob { address: address("address", &it.address)?, size: it.size, class, at: Time(it.at) })
 }
 
-pub(crate) fn from_listed_blob(it: &ListedBlob) -> proto::Listed {
-    proto::Listed {
+pub(crate) fn from_listed_blob(it: &ListedBlob) -> proto::ListedItem {
+    proto::ListedItem {
         address: from_address(&it.address),
         at: it.at.0,
         size: it.size,
         acknowledged: it.class == Class::Acknowledged,
-        ..proto::Listed::default()
+        ..proto::ListedItem::default()
     }
 }
 
-pub(crate) fn listed_derivation(it: &proto::Listed) -> Result<ListedDerivation, MalformedMessage> {
+pub(crate) fn listed_derivation(it: &proto::ListedItem) -> Result<ListedDerivation, MalformedMessage> {
     let alias = it.alias.as_ref().map(|alias| address("alias", alias)).transpose()?;
     Ok(ListedDerivation { address: address("address", &it.address)?, alias, at: Time(it.at) })
 }
 
-pub(crate) fn from_listed_derivation(it: &ListedDerivation) -> proto::Listed {
-    proto::Listed {
+pub(crate) fn from_listed_derivation(it: &ListedDerivation) -> proto::ListedItem {
+    proto::ListedItem {
         address: from_address(&it.address),
         at: it.at.0,
         alias: it.alias.as_ref().map(from_address),
-        ..proto::Listed::default()
+        ..proto::ListedItem::default()
     }
 }
 
-pub(crate) fn listed_memo(it: &proto::Listed) -> Result<Memo, MalformedMessage> {
+pub(crate) fn listed_memo(it: &proto::ListedItem) -> Result<Memo, MalformedMessage> {
     let output = address("output", it.output.as_deref().unwrap_or_default())?;
     let cost = Cost { cpu: std::time::Duration::from_micros(it.cpu_micros), ..Cost::default() };
     Ok(Memo { derivation: address("address", &it.address)?, output, size: it.size, cost, at: Time(it.at) })
 }
 
-pub(crate) fn from_listed_memo(it: &Memo) -> proto::Listed {
-    proto::Listed {
+pub(crate) fn from_listed_memo(it: &Memo) -> proto::ListedItem {
+    proto::ListedItem {
         address: from_address(&it.derivation),
         at: it.at.0,
         size: it.size,
         output: Some(from_address(&it.output)),
         cpu_micros: u64::try_from(it.cost.cpu.as_micros()).unwrap_or(u64::MAX),
-        ..proto::Listed::default()
+        ..proto::ListedItem::default()
     }
 }
 

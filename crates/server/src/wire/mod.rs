@@ -117,11 +117,11 @@ pub(crate) fn from_target(target: Target) -> proto::Target {
     proto::Target { of: Some(of) }
 }
 
-pub(crate) fn named(named: proto::Named) -> Result<NameChange, MalformedMessage> {
+pub(crate) fn named(named: proto::NameChange) -> Result<NameChange, MalformedMessage> {
     let address = named.address.map(|bytes| address("address", &bytes)).transpose()?;
     Ok(NameChange { address, at: Time(named.at) })
 }
 
-pub(crate) fn from_named(named: &NameChange) -> proto::Named {
-    proto::Named { address: named.address.as_ref().map(from_address), at: named.at.0 }
+pub(crate) fn from_named(named: &NameChange) -> proto::NameChange {
+    proto::NameChange { address: named.address.as_ref().map(from_address), at: named.at.0 }
 }

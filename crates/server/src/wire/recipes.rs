@@ -114,7 +114,7 @@ pub(crate) fn from_draft(
     })
 }
 
-pub(crate) fn added(added: &proto::Added) -> Result<AddedRecipe, MalformedMessage> {
+pub(crate) fn added(added: &proto::AddedRecipe) -> Result<AddedRecipe, MalformedMessage> {
     Ok(AddedRecipe {
         address: address("address", &added.address)?,
         new: added.new,
@@ -122,8 +122,8 @@ pub(crate) fn added(added: &proto::Added) -> Result<AddedRecipe, MalformedMessag
     })
 }
 
-pub(crate) fn from_added(added: &AddedRecipe) -> proto::Added {
-    proto::Added {
+pub(crate) fn from_added(added: &AddedRecipe) -> proto::AddedRecipe {
+    proto::AddedRecipe {
         address: from_address(&added.address),
         new: added.new,
         dangling: from_addresses(&added.dangling),
@@ -131,8 +131,8 @@ pub(crate) fn from_added(added: &AddedRecipe) -> proto::Added {
 }
 
 /// The message of a recipe that was checked and not stored.
-pub(crate) fn from_checked(address: &Address) -> proto::Added {
-    proto::Added { address: from_address(address), new: false, dangling: Vec::new() }
+pub(crate) fn from_checked(address: &Address) -> proto::AddedRecipe {
+    proto::AddedRecipe { address: from_address(address), new: false, dangling: Vec::new() }
 }
 
 pub(crate) fn recipe(recipe: proto::Recipe) -> Result<Recipe, MalformedMessage> {
