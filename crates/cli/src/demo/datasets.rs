@@ -69,7 +69,7 @@ pub(super) async fn told(files: &Files) -> Result<String, Failure> {
         "\nDatasets: columns by rows of samplers, templates and model calls, each cell started as soon as it can be.\n\
          {ROWS} support tickets from the offline demo model, which makes its texts up. The first {SHOWN}:\n\n{shown}\n  \
          progress  {}\n  built     {} with {} of the demo model\n\n\
-         1 call in 50 was told to fail, and none was retried. No row vanishes without a word:\n\n{}{place}",
+         1 call in 50 was made to fail, and none was retried. Every failed cell is listed:\n\n{}{place}",
         pace.line(),
         count(written, "row"),
         count(calls, "call"),

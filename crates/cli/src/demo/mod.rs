@@ -174,10 +174,10 @@ async fn stalled(user: i64, whole: &TracedAnswer) -> Result<String, Failure> {
     let (before, now) = (ids(&whole.answer), ids(&answer));
     let same = now.iter().filter(|id| before.contains(id)).count();
     let (wall, deadline_ms) = (trace.timeline().wall(), explain(&plan).deadline_ms.unwrap_or_default());
-    let kept = if wall.as_secs_f64() * 1e3 <= deadline_ms { "by" } else { "on a busy machine, not by" };
+    let kept = if wall.as_secs_f64() * 1e3 <= deadline_ms { "before" } else { "on a busy machine, after" };
     let mut text = format!(
-        "\nOnce more, while the store says nothing to reads of {} any longer: {} rows\n\
-         after {}, {kept} the deadline of {deadline_ms} ms, {same} of them the same. The ledger says what is not as it should be:\n\n",
+        "\nThe same feed while reads of {} hang: {} rows after {},\n\
+         {kept} the deadline of {deadline_ms} ms; {same} of them are the same. The ledger lists the degraded parts:\n\n",
         STALLED.join("* and ") + "*",
         now.len(),
         duration::format(wall),
@@ -241,8 +241,10 @@ fn story(plan: &Plan, together: &TracedAnswer, one_by_one: &TracedAnswer) -> Str
     let explained = explain(plan);
     let timeline = together.trace.timeline();
     let wall = timeline.wall();
-    let mut text =
-        format!("\nWho ran when, in {}: each as soon as its rows were there.\n\n", duration::format(wall));
+    let mut text = format!(
+        "\nThe timeline, {} in total: each node starts once its inputs are there.\n\n",
+        duration::format(wall)
+    );
     for (name, track) in together.trace.stages() {
         text.push_str(&format!("  {:<36} {}\n", cut(name, 36), bar(track, wall)));
     }
@@ -257,9 +259,9 @@ fn story(plan: &Plan, together: &TracedAnswer, one_by_one: &TracedAnswer) -> Str
         explained.levels.iter().map(|level| level.iter().filter(works).map(first).collect::<Vec<_>>());
     let wide: Vec<String> = levels.filter(|level| level.len() > 1).map(|level| level.join(" | ")).collect();
     text.push_str(&format!(
-        "\n  side by side     {}\n  trips            {} to the store with {} commands; {} one after the other, the rest beside them\n  \
-         all nodes took   {}; the answer took {}, as long as its longest way\n  \
-         one by one       the same plan took {}\n",
+        "\n  in parallel      {}\n  trips            {} to the store with {} commands; {} one after the other, the rest in parallel\n  \
+         sum of nodes     {}; the answer took {}, the time of its critical path\n  \
+         one at a time    the same plan took {}\n",
         wide.join("; "),
         together.answer.stats.trips,
         together.answer.stats.commands,

@@ -43,7 +43,7 @@ pub(super) async fn told() -> Result<String, Failure> {
     let place = file.recipes.iter().position(|recipe| recipe.name == "page");
     let page = added[place.ok_or_else(|| Failure::of("the demo has a page"))?].address;
 
-    let mut table = Table::new(["asked", "where the value came from", "took"]);
+    let mut table = Table::new(["get", "source of the value", "time"]);
     let mut value = Vec::new();
     for asked in ["first", "again"] {
         let began = SystemClock.now();
@@ -57,7 +57,7 @@ pub(super) async fn told() -> Result<String, Failure> {
     }
     executor.store().clone().close().await?;
     Ok(format!(
-        "\nRecipes: functions of blobs and of each other, each computed once. A graph of {} recipes, asked for twice:\n\n\
+        "\nRecipes: functions of blobs and of each other, each computed once. A graph of {} recipes, requested twice:\n\n\
          {}\n{}\n",
         file.recipes.len(),
         table.text(2),

@@ -16,7 +16,7 @@ fn the_demo_shows_parallel_branches() {
     let page = std::fs::read_to_string(&file).unwrap();
     assert!(page.contains("more_details (lookup)"));
     // What depends on the time it took is left out.
-    let (answer, _) = said.stdout.split_once("\nWho ran when").unwrap();
+    let (answer, _) = said.stdout.split_once("\nThe timeline, ").unwrap();
     expect![[r#"
         The feed of user 7, from a plan of 17 nodes:
 
@@ -34,11 +34,11 @@ fn the_demo_shows_parallel_branches() {
           5902     20         33      59  2.7245      3.0445  food     Five ways with lentils
     "#]]
     .assert_eq(answer);
-    let same: Vec<&str> = said.stdout.lines().filter(|line| line.contains("side by side")).collect();
-    expect!["  side by side     followed | suggested; posts | more_posts; details | more_details; loved | also_loved"].assert_eq(&same.join("\n"));
+    let same: Vec<&str> = said.stdout.lines().filter(|line| line.contains("in parallel  ")).collect();
+    expect!["  in parallel      followed | suggested; posts | more_posts; details | more_details; loved | also_loved"].assert_eq(&same.join("\n"));
     assert!(said.stdout.contains(file.to_str().unwrap()), "it names the page");
     // Nothing comes back of these reads, so the answer has to do without, whatever the machine is busy with.
-    let (_, stalled) = said.stdout.split_once("\nOnce more").unwrap();
+    let (_, stalled) = said.stdout.split_once("\nThe same feed while reads of ").unwrap();
     let told = |start: &str| stalled.lines().any(|line| line.starts_with(start) && line.contains("timeout"));
     assert!(told("  followed ") && told("  suggested  suggestions "), "{stalled}");
     let (_, recipes) = said.stdout.split_once("\nRecipes: ").unwrap();
