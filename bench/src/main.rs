@@ -44,13 +44,17 @@ fn main() -> ExitCode {
             let part = part.to_owned();
             on_a_deep_stack(move || recipe::bench(Some(&part)))
         }
-        ["serve"] => on_a_deep_stack(serve::bench),
+        ["serve"] => on_a_deep_stack(|| serve::bench(None)),
+        ["serve", "--only", part] => {
+            let part = part.to_owned();
+            on_a_deep_stack(move || serve::bench(Some(&part)))
+        }
         ["serve", "floor", folder] => {
             let folder = folder.to_owned();
             on_a_deep_stack(move || serve::run_floor(&folder))
         }
         _ => {
-            let whats = "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART] | serve";
+            let whats = "engine | content [--only index] | plan [--quick | --only PART] | recipe [--only PART] | serve [--only PART]";
             eprintln!("usage: anabranch-bench [{whats} | {} | {}]", dataset::USAGE, flips::USAGE);
             ExitCode::from(2)
         }

@@ -3,12 +3,10 @@
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 
+use super::SETTINGS;
 use super::process::ServerProcess;
 use crate::plan::Aims;
 use crate::report::{Report, row};
-
-/// One address has at most seven eighths of the connections.
-pub(super) const SETTINGS: [&str; 2] = ["--max-connections", "2048"];
 
 pub(super) fn report(
     report: &mut Report,

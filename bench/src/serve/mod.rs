@@ -34,6 +34,10 @@ const CONNECTIONS: u32 = 64;
 /// Connections that send at a fixed rate: more than are answered within a deadline at the peak.
 const OVERLOAD_CONNECTIONS: u32 = 1_024;
 
+/// The settings of our servers. One address has at most seven eighths of the connections, and the server closes further
+/// ones, which the load generator does not open again.
+const SETTINGS: [&str; 2] = ["--max-connections", "2048"];
+
 /// The turns of each rate of overload.
 const OVERLOAD_TURNS: usize = 3;
 
@@ -46,23 +50,58 @@ const SECONDS: u32 = 4;
 /// Idle listeners of events.
 const LISTENERS: usize = 1_000;
 
-pub(crate) fn bench() -> io::Result<()> {
-    let mut report = Report::new("serve");
-    let mut aims = Aims::default();
-    let project = ServedProject::write(PLAN, (BUSY_PLAN, BUSY_ROWS, BUSY_DEADLINE_MS))?;
-    let ours = ServerProcess::ours(project.path(), &[])?;
-    let floor = ServerProcess::floor(&ours, PLAN, project.path())?;
-    throughput(&mut report, &mut aims, Protocol::Http, [&ours, &floor], project.path())?;
-    throughput(&mut report, &mut aims, Protocol::Grpc, [&ours, &floor], project.path())?;
-    overload(&mut report, &mut aims, &ours, project.path())?;
-    drop((ours, floor));
-    // Anew: a process that has been busy has memory to spare, and would not grow.
-    let fresh = ServerProcess::ours(project.path(), &idle::SETTINGS)?;
-    idle::report(&mut report, &mut aims, &fresh, LISTENERS)?;
-    drop(fresh);
-    start::report(&mut report, &mut aims)?;
+/// The parts, in their order, under the names that `--only` knows.
+const PARTS: [(&str, Part); 5] =
+    [("http", http), ("grpc", grpc), ("overload", overload), ("idle", idle), ("start", start::report)];
+
+type Part = fn(&mut Report, &mut Aims) -> io::Result<()>;
+
+/// Measures all parts and keeps the report, or one part and keeps nothing.
+pub(crate) fn bench(only: Option<&str>) -> io::Result<()> {
+    let parts: Vec<Part> = PARTS
+        .into_iter()
+        .filter(|(name, _)| only.is_none_or(|only| only == *name))
+        .map(|(_, part)| part)
+        .collect();
+    if parts.is_empty() {
+        let names = PARTS.map(|(name, _)| name).join(", ");
+        let only = only.unwrap_or_default();
+        return Err(io::Error::other(format!("there is no part {only:?}; it may be {names}")));
+    }
+    let (mut report, mut aims) = (Report::new("serve"), Aims::default());
+    for part in parts {
+        part(&mut report, &mut aims)?;
+    }
     aims.report(&mut report);
-    report.keep()
+    match only {
+        Some(_) => Ok(()),
+        None => report.keep(),
+    }
+}
+
+fn project() -> io::Result<ServedProject> {
+    ServedProject::write(PLAN, (BUSY_PLAN, BUSY_ROWS, BUSY_DEADLINE_MS))
+}
+
+fn http(report: &mut Report, aims: &mut Aims) -> io::Result<()> {
+    beside_floor(report, aims, Protocol::Http)
+}
+
+fn grpc(report: &mut Report, aims: &mut Aims) -> io::Result<()> {
+    beside_floor(report, aims, Protocol::Grpc)
+}
+
+fn beside_floor(report: &mut Report, aims: &mut Aims, protocol: Protocol) -> io::Result<()> {
+    let project = project()?;
+    let ours = ServerProcess::ours(project.path(), &SETTINGS)?;
+    let floor = ServerProcess::floor(&ours, PLAN, project.path())?;
+    throughput(report, aims, protocol, [&ours, &floor], project.path())
+}
+
+fn idle(report: &mut Report, aims: &mut Aims) -> io::Result<()> {
+    // Not the server of another part: one that has been busy has memory to spare, and would not grow.
+    let project = project()?;
+    idle::report(report, aims, &ServerProcess::ours(project.path(), &SETTINGS)?, LISTENERS)
 }
 
 /// A plan beside the floor, as fast as both answer.
@@ -139,13 +178,16 @@ impl Summary {
 }
 
 /// Twice as many requests as the server can answer, sent at a fixed rate whether it keeps up or not.
-fn overload(report: &mut Report, aims: &mut Aims, ours: &ServerProcess, folder: &Path) -> io::Result<()> {
+fn overload(report: &mut Report, aims: &mut Aims) -> io::Result<()> {
+    let project = project()?;
+    let (ours, folder) = (&ServerProcess::ours(project.path(), &SETTINGS)?, project.path());
     report.heading("Overload");
     report.say(format_args!(
         "A plan that filters, scores and sorts {BUSY_ROWS} rows, with a deadline of {BUSY_DEADLINE_MS} ms. The peak is \
          the most that {CONNECTIONS} connections get, each with one request at a time. Then requests are sent at an even \
          rate, a multiple of the peak, on {OVERLOAD_CONNECTIONS} connections; answers are counted by status. Each row is \
-         the middle one of {OVERLOAD_TURNS} turns by its share of the peak just before it.\n"
+         the middle one of {OVERLOAD_TURNS} turns by its share of the peak just before it. The server runs with `{}`.\n",
+        SETTINGS.join(" ")
     ));
     let mut rows = vec![row(["rate", "sent/s", "answered/s", "of the peak", "429 or 503", "failed", "p99"])];
     for times in [1.0, 2.0, 4.0] {
