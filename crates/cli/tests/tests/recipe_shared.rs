@@ -121,7 +121,7 @@ fn a_store_of_another_user_is_used_only_by_its_name() {
     }
     for command in ["token list", "runs", "serve --print-config"] {
         let args: Vec<&str> = command.split(' ').collect();
-        let said = crate::binary::in_folder(&folder, &args, "");
+        let said = in_folder(&folder, &args, "");
         assert!(said.stderr.contains("belongs to another user"), "{command}: {}", said.shown());
     }
     assert_eq!(recipe(&folder, "get a --data .anabranch").stdout, "ab");
