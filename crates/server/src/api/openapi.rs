@@ -112,17 +112,17 @@ fn all_headers() -> [Value; 2] {
         header(
             "X-Request-Id",
             "the id of the request in its response and the log: up to 128 letters, digits and `._:-`; another value is ignored",
-            ignorable("order-7"),
+            &ignorable("order-7"),
         ),
         header(
             "traceparent",
             "the W3C trace context; one that is not well-formed is ignored",
-            ignorable("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+            &ignorable("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         ),
     ]
 }
 
-fn header(name: &str, about: &str, schema: Value) -> Value {
+fn header(name: &str, about: &str, schema: &Value) -> Value {
     json!({ "name": name, "in": "header", "required": false, "description": about, "schema": schema })
 }
 
@@ -168,7 +168,7 @@ fn header_param(param: RequestHeader) -> Value {
             ("Request-Timeout", "how long the response may take, as in `150ms`", schema(ParamKind::Time))
         }
     };
-    header(name, about, schema)
+    header(name, about, &schema)
 }
 
 /// The headers of a response.
