@@ -52,7 +52,9 @@ fn an_address_does_not_depend_on_the_one_derived_before() {
     let derive = |context: &'static str, bytes: &'static [u8]| Address::derive(Context(context), bytes);
     let inputs = ["", "one", "one more"].map(|context| [(context, &b""[..]), (context, &[7; 3000][..])]);
     // A thread remembers the last context.
-    let alone = |(context, bytes)| std::thread::spawn(move || derive(context, bytes)).join().unwrap();
+    let alone = |(context, bytes)| {
+        std::thread::scope(|scope| scope.spawn(move || derive(context, bytes)).join().unwrap())
+    };
     let all: Vec<_> = inputs.concat().into_iter().map(|input| (input, alone(input))).collect();
     for (before, _) in &all {
         for ((context, bytes), address) in &all {
