@@ -172,7 +172,7 @@ mod design_page {}
 
 pub use address::{Address, BuildAddress, Context, ParseError};
 pub use cache::{Admission, Cache, CacheStats, Mismatch, Refusal, Settings as CacheSettings, VerifiedBytes};
-pub use canonical::{DecodeError, Fault, TooDeep, Value};
+pub use canonical::{DecodeError, Fault, TooDeep, Value, tag};
 pub use disk::{Disk, Entry, File, Folder, Open, Wait};
 pub use error::Error;
 pub use facts::{Class, Cost, Derivation, Memo, NameChange, RemovalReason, RemovalRecord, Time};

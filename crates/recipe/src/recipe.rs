@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use anabranch_content::{Address, Context, Value};
+use anabranch_content::{Address, Context, Value, tag};
 
 /// The context in which addresses of recipes are derived.
 pub const CONTEXT: Context<'static> = Context("anabranch 2026-11 recipe");
@@ -170,14 +170,14 @@ pub(crate) fn encode_checked<'a>(
     let mut out = Vec::with_capacity(FRONT.len() + texts + 36 + inputs.len() * ADDRESS_LEN);
     out.extend_from_slice(FRONT);
     for text in [&function.name, &function.version] {
-        out.push(TEXT);
+        out.push(tag::TEXT);
         out.extend_from_slice(&(text.len() as u64).to_be_bytes());
         out.extend_from_slice(text.as_bytes());
     }
-    out.push(LIST);
+    out.push(tag::LIST);
     out.extend_from_slice(&(inputs.len() as u64).to_be_bytes());
     for input in inputs {
-        out.push(ADDRESS);
+        out.push(tag::ADDRESS);
         out.extend_from_slice(input.as_bytes());
     }
     if params.is_empty() {
@@ -205,18 +205,18 @@ pub(crate) fn skim(encoding: &[u8], inputs: usize) -> Option<SkimmedRecipe<'_>> 
     let name = skim_text(&mut rest)?;
     let version = skim_text(&mut rest)?;
     check_id(name, version).ok()?;
-    let (count, list) = rest.strip_prefix(&[LIST])?.split_first_chunk::<8>()?;
+    let (count, list) = rest.strip_prefix(&[tag::LIST])?.split_first_chunk::<8>()?;
     if u64::from_be_bytes(*count) != inputs as u64 {
         return None;
     }
     let (inputs, params) = list.split_at_checked(inputs.checked_mul(ADDRESS_LEN)?)?;
-    if inputs.chunks_exact(ADDRESS_LEN).any(|input| input[0] != ADDRESS) {
+    if inputs.chunks_exact(ADDRESS_LEN).any(|input| input[0] != tag::ADDRESS) {
         return None;
     }
     if params == NO_PARAMS {
         return Some(SkimmedRecipe { name, version, params: Params::new() });
     }
-    match Value::decode(&[&[VERSION], params].concat()) {
+    match Value::decode(&[&[Value::ENCODING_VERSION], params].concat()) {
         Ok(Value::Map(params)) => {
             params.iter().try_for_each(|(name, value)| check_param(name, value)).ok()?;
             Some(SkimmedRecipe { name, version, params })
@@ -226,26 +226,20 @@ pub(crate) fn skim(encoding: &[u8], inputs: usize) -> Option<SkimmedRecipe<'_>> 
 }
 
 fn skim_text<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
-    let (len, behind) = rest.strip_prefix(&[TEXT])?.split_first_chunk::<8>()?;
+    let (len, behind) = rest.strip_prefix(&[tag::TEXT])?.split_first_chunk::<8>()?;
     let (text, behind) = behind.split_at_checked(usize::try_from(u64::from_be_bytes(*len)).ok()?)?;
     *rest = behind;
     str::from_utf8(text).ok()
 }
 
-/// The version of the encoding, and its tags for text, addresses and lists.
-const VERSION: u8 = 1;
-const TEXT: u8 = 5;
-const ADDRESS: u8 = 7;
-const LIST: u8 = 8;
-
 /// The length of an encoded address, with its tag.
 const ADDRESS_LEN: usize = 33;
 
 /// The beginning of an encoded recipe: the version, and a list of four.
-const FRONT: &[u8] = &[VERSION, 8, 0, 0, 0, 0, 0, 0, 0, 4];
+const FRONT: &[u8] = &[Value::ENCODING_VERSION, tag::LIST, 0, 0, 0, 0, 0, 0, 0, 4];
 
 /// An empty map.
-const NO_PARAMS: &[u8] = &[9, 0, 0, 0, 0, 0, 0, 0, 0];
+const NO_PARAMS: &[u8] = &[tag::MAP, 0, 0, 0, 0, 0, 0, 0, 0];
 
 const TOO_DEEP: &str = "the parameters are nested too deep; 60 lists and maps may be around a value";
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::{NAN, VERSION, Value, tag};
+use super::{NAN, Value, tag};
 use crate::Address;
 use crate::fields::FieldReader;
 
@@ -22,7 +22,7 @@ pub struct DecodeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Written by another version of the encoding.
-    #[error("the version is {0}, not {VERSION}")]
+    #[error("the version is {0}, not {expected}", expected = Value::ENCODING_VERSION)]
     Version(u8),
     /// No kind of value begins so.
     #[error("there is no kind of value {0}")]
@@ -50,7 +50,7 @@ pub enum Fault {
 pub(super) fn whole(encoding: &[u8]) -> Result<Value, DecodeError> {
     let mut reader = Reader { rest: FieldReader(encoding), len: encoding.len() };
     let [version] = reader.array()?;
-    if version != VERSION {
+    if version != Value::ENCODING_VERSION {
         return fail(0, Fault::Version(version));
     }
     let value = reader.value(Value::DEPTH_LIMIT)?;
@@ -61,7 +61,7 @@ pub(super) fn whole(encoding: &[u8]) -> Result<Value, DecodeError> {
 pub(super) fn addresses(encoding: &[u8]) -> Result<Vec<Address>, DecodeError> {
     let mut reader = Reader { rest: FieldReader(encoding), len: encoding.len() };
     let [version] = reader.array()?;
-    if version != VERSION {
+    if version != Value::ENCODING_VERSION {
         return fail(0, Fault::Version(version));
     }
     let mut found = Vec::new();

@@ -1,6 +1,6 @@
 //! Encodes a value.
 
-use super::{VERSION, Value, float_bits, tag};
+use super::{Value, float_bits, tag};
 
 /// A value has more lists and maps around each other than an encoding may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,7 +9,7 @@ pub struct TooDeep;
 
 pub(super) fn append(value: &Value, into: &mut Vec<u8>) -> Result<(), TooDeep> {
     let before = into.len();
-    into.push(VERSION);
+    into.push(Value::ENCODING_VERSION);
     let outcome = put(value, Value::DEPTH_LIMIT, into);
     if outcome.is_err() {
         into.truncate(before);

@@ -95,6 +95,9 @@ impl Value {
     /// The maximum nesting of lists and maps around a value, itself included.
     pub const DEPTH_LIMIT: usize = 64;
 
+    /// The version of the encoding, which is its first byte.
+    pub const ENCODING_VERSION: u8 = 1;
+
     /// The address of the derivation that this value describes, in its context.
     pub fn derive(&self, context: Context<'_>) -> Result<Address, TooDeep> {
         Ok(Address::derive(context, &self.encode()?))
@@ -150,17 +153,27 @@ fn float_bits(float: f64) -> u64 {
 /// The one NaN of the encoding.
 const NAN: u64 = 0x7ff8_0000_0000_0000;
 
-const VERSION: u8 = 1;
-
-mod tag {
-    pub(super) const NULL: u8 = 0;
-    pub(super) const FALSE: u8 = 1;
-    pub(super) const TRUE: u8 = 2;
-    pub(super) const INT: u8 = 3;
-    pub(super) const FLOAT: u8 = 4;
-    pub(super) const TEXT: u8 = 5;
-    pub(super) const BYTES: u8 = 6;
-    pub(super) const ADDRESS: u8 = 7;
-    pub(super) const LIST: u8 = 8;
-    pub(super) const MAP: u8 = 9;
+/// The tags of an encoding: the first byte of each value. Code that writes or reads encodings without building a [`Value`]
+/// uses them, too.
+pub mod tag {
+    /// Null.
+    pub const NULL: u8 = 0;
+    /// False.
+    pub const FALSE: u8 = 1;
+    /// True.
+    pub const TRUE: u8 = 2;
+    /// A whole number.
+    pub const INT: u8 = 3;
+    /// A number with a fraction.
+    pub const FLOAT: u8 = 4;
+    /// Text.
+    pub const TEXT: u8 = 5;
+    /// Any bytes.
+    pub const BYTES: u8 = 6;
+    /// An address.
+    pub const ADDRESS: u8 = 7;
+    /// A list.
+    pub const LIST: u8 = 8;
+    /// A map.
+    pub const MAP: u8 = 9;
 }

@@ -1,6 +1,8 @@
 //! The memory of functions: never more than was granted, whatever the input.
 #![allow(unsafe_code, reason = "an allocator cannot be written without")]
 
+mod hostile;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;

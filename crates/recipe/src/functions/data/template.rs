@@ -36,17 +36,28 @@ pub(super) fn add(functions: &mut Functions) {
     functions.add(StreamingFunction(described(), begin));
 }
 
-/// The memory for intermediate values that a call begins with. If they take more, it is claimed, up to the bound of the
-/// template.
-const EXPRESSIONS_LEAST: u64 = 1 << 20;
+/// The memory for intermediate values that a call begins with, as the template counts it. If they take more, it is
+/// claimed, up to the bound of the template.
+const EXPRESSIONS_LEAST: u64 = 512 << 10;
 
 /// That bound.
 const EXPRESSIONS_MOST: u64 = MEMORY_BYTES as u64;
 
+/// The memory of intermediate values, as a multiple of what the template counts: it counts neither allocations nor the
+/// room in which lists grow.
+const EXPRESSIONS_FACTOR: u64 = 4;
+
+/// The memory to compile a template: per byte of it, and at most per tag, because a tag has a bounded number of words.
+const COMPILED_PER_BYTE: u64 = 128;
+const COMPILED_PER_TAG: u64 = 128 << 10;
+
+/// The maximum size of a template in bytes.
+const TEMPLATE_MOST: u64 = 1 << 20;
+
 /// The memory for the inputs, as bytes and as values, for `values`, for the compiled template, and for a few intermediate
 /// values.
 const MEMORY: MemoryNeed = MemoryNeed {
-    base: (1 << 20) + EXPRESSIONS_LEAST,
+    base: (1 << 20) + EXPRESSIONS_FACTOR * EXPRESSIONS_LEAST,
     per_input: 256,
     per_input_byte: 3,
     per_param_byte: 12,
@@ -103,6 +114,7 @@ fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     let source = call.text("template")?;
     let fuel = call.number("fuel")?;
     let most = call.max_bytes()?;
+    call.budget.claim(compiled_memory(source))?;
     let template = Template::compile_as(source, Dialect::Plain)
         .map_err(|error| Fault::param("template", error.located(source)))?;
     let format = if call.text("format")? == "json" { Format::Json } else { Format::Text };
@@ -128,6 +140,14 @@ fn begin(call: &Call<'_>) -> Result<Box<dyn Kernel>, Fault> {
     }))
 }
 
+/// The memory to compile a template, its syntax tree included. A larger template than is allowed is refused at once.
+fn compiled_memory(source: &str) -> u64 {
+    let tags =
+        source.as_bytes().windows(2).filter(|pair| matches!(*pair, [b'{', b'{' | b'%'])).count() as u64;
+    let bytes = (source.len() as u64).min(TEMPLATE_MOST);
+    (bytes * COMPILED_PER_BYTE).min(tags * COMPILED_PER_TAG)
+}
+
 /// A template that is rendered once all inputs have arrived.
 struct TemplateKernel {
     template: Arc<Template>,
@@ -141,7 +161,7 @@ struct TemplateKernel {
     /// Bytes of input received so far.
     held: u64,
     run: Option<Run>,
-    /// The memory for intermediate values.
+    /// The memory for intermediate values, as the template counts it.
     expressions: u64,
     budget: Arc<CallBudget>,
 }
@@ -167,10 +187,10 @@ impl Kernel for TemplateKernel {
         self.variables.insert("inputs".to_owned(), Variable::from(inputs));
         let values = self.template.variables().iter().map(|name| self.variables.get(name).cloned()).collect();
         // All that is left of the grant.
-        let claimed =
-            budget.granted().saturating_sub(budget.claimed()).min(EXPRESSIONS_MOST - EXPRESSIONS_LEAST);
-        budget.claim(claimed)?;
-        self.expressions = EXPRESSIONS_LEAST + claimed;
+        let left = budget.granted().saturating_sub(budget.claimed()) / EXPRESSIONS_FACTOR;
+        let more = left.min(EXPRESSIONS_MOST - EXPRESSIONS_LEAST);
+        budget.claim(more * EXPRESSIONS_FACTOR)?;
+        self.expressions = EXPRESSIONS_LEAST + more;
         let run = Run::new(self.template.clone(), values, self.bounds).with_memory(self.expressions as usize);
         self.run = Some(run.with_check(move || budget.check().is_ok()));
         self.resume(out)
@@ -195,7 +215,7 @@ impl TemplateKernel {
             ErrorKind::Output => Fault::TooLarge { what: "the output", most: self.most },
             ErrorKind::Fuel => Fault::param("template", format!("{error}; `fuel` allows up to {FUEL_MOST}")),
             ErrorKind::Memory if self.expressions < EXPRESSIONS_MOST => Fault::Memory {
-                needed: self.budget.claimed() + self.expressions,
+                needed: self.budget.claimed() + EXPRESSIONS_FACTOR * self.expressions,
                 granted: self.budget.granted(),
             },
             ErrorKind::Template | ErrorKind::Memory => Fault::param("template", error.to_string()),

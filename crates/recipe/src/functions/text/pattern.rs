@@ -38,6 +38,18 @@ const COMPILED_MOST: usize = 2 << 20;
 /// The memory of a compiled pattern with its caches, as a multiple of its automaton.
 const COMPILED_FACTOR: u64 = 16;
 
+/// The memory to build an automaton, as a multiple of its size: more than it takes, and less than the pattern is charged
+/// for once it is compiled.
+const BUILD_FACTOR: u64 = 8;
+
+/// An automaton up to this size is built without a look at the grant.
+const BUILD_LEAST: usize = 64 << 10;
+
+/// The memory of a parsed pattern per byte of its text, and per character class, which may have thousands of ranges if it
+/// ignores case.
+const PARSED_PER_BYTE: u64 = 320;
+const PARSED_PER_CLASS: u64 = 64 << 10;
+
 /// The size of one lazy DFA cache in bytes, and as a multiple of the automaton.
 const CACHE_LEAST: usize = 64 << 10;
 const CACHE_MOST: usize = 1 << 20;
@@ -48,6 +60,9 @@ const SHORT: usize = 4 << 20;
 
 /// The product of states and text length between two checks of the budget, of a search in steps.
 const BETWEEN_CHECKS: usize = 1 << 20;
+
+/// The memory for the groups of one match that is not charged, in bytes. A search that takes more is charged for it.
+const GROUPS_LEAST: usize = 256 << 10;
 
 /// The work of a search in addition to its text, in bytes of text.
 const SEARCH: usize = 16;
@@ -92,26 +107,35 @@ impl<'a> PatternCompiler<'a> {
 
     /// Checks the syntax of a pattern.
     pub(super) fn check(&mut self, text: &str) -> Result<(), Fault> {
-        self.parse(text).map(|_| ())
+        self.parse(text, &mut Claim::new(self.call.budget)).map(|_| ())
     }
 
-    /// Parses the next pattern within the bounds.
-    fn parse(&mut self, text: &str) -> Result<Hir, Fault> {
+    /// Parses the next pattern within the bounds. `claim` holds the memory of the result.
+    fn parse(&mut self, text: &str, claim: &mut Claim) -> Result<Hir, Fault> {
         self.call.budget.check()?;
         let whose = if self.bytes == 0 { "the pattern has" } else { "the patterns have" };
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > LENGTH_MOST {
             return Err(self.wrong(format!("{whose} {} bytes; there may be {LENGTH_MOST}", self.bytes)));
         }
-        let (hir, classes) = parse(text, CLASSES_MOST - self.classes).map_err(|it| self.wrong(it))?;
-        let classes = self.classes.saturating_add(classes);
+        let texts = text.len() as u64 * PARSED_PER_BYTE;
+        claim.grow_to(texts)?;
+        let parsed = ast::parse::ParserBuilder::new().nest_limit(100).build().parse(text);
+        let parsed = parsed.map_err(|error| self.wrong(error.to_string()))?;
+        let own = ast::visit(&parsed, Classes(0)).unwrap_or(usize::MAX);
+        let classes = self.classes.saturating_add(own);
+        // Translating more classes would be slow.
         if classes > CLASSES_MOST {
             return Err(self.wrong(format!(
                 "{whose} {classes} character classes, such as `\\w` and `[^a]`; there may be {CLASSES_MOST}"
             )));
         }
         self.classes = classes;
-        Ok(hir)
+        claim.grow_to(texts + own as u64 * PARSED_PER_CLASS)?;
+        let config = syntax::Config::new();
+        let mut translator =
+            regex_syntax::hir::translate::TranslatorBuilder::new().utf8(config.get_utf8()).build();
+        translator.translate(text, &parsed).map_err(|error| self.wrong(error.to_string()))
     }
 
     fn wrong(&self, problem: String) -> Fault {
@@ -120,20 +144,9 @@ impl<'a> PatternCompiler<'a> {
 
     /// Compiles a pattern, and claims its memory.
     pub(in crate::functions) fn compile(&mut self, text: &str) -> Result<Pattern, Fault> {
-        let hir = self.parse(text)?;
-        let wrong = |problem: String| self.wrong(problem);
-        let large =
-            || wrong(format!("the compiled pattern takes more than {COMPILED_MOST} bytes; repeat less"));
-        let nfa = |reverse: bool| {
-            // Groups are searched forward.
-            let captures = if reverse { thompson::WhichCaptures::None } else { thompson::WhichCaptures::All };
-            let config = thompson::Config::new()
-                .reverse(reverse)
-                .which_captures(captures)
-                .nfa_size_limit(Some(COMPILED_MOST));
-            thompson::Compiler::new().configure(config).build_from_hir(&hir).map_err(|_| large())
-        };
-        let (forward, reverse) = (nfa(false)?, nfa(true)?);
+        let mut parsing = Claim::new(self.call.budget);
+        let hir = self.parse(text, &mut parsing)?;
+        let (forward, reverse) = (self.build(&hir, false)?, self.build(&hir, true)?);
         let bytes = forward.memory_usage() + reverse.memory_usage();
         let cache = bytes.saturating_mul(CACHE_FACTOR).clamp(CACHE_LEAST, CACHE_MOST);
         self.call
@@ -143,10 +156,12 @@ impl<'a> PatternCompiler<'a> {
             .nfa_size_limit(Some(COMPILED_MOST))
             .onepass_size_limit(Some(COMPILED_MOST / 2))
             .dfa_size_limit(Some(COMPILED_MOST / 2))
-            .hybrid_cache_capacity(cache);
-        let regex = Regex::builder().configure(config).build_from_hir(&hir).map_err(|_| large())?;
+            .hybrid_cache_capacity(cache)
+            // Its stack may grow to dozens of megabytes.
+            .backtrack(false);
+        let regex = Regex::builder().configure(config).build_from_hir(&hir).map_err(|_| self.large())?;
         let states = forward.states().len();
-        let dfa = |nfa, kind| stepping(nfa, kind, cache).map_err(wrong);
+        let dfa = |nfa, kind| stepping(nfa, kind, cache).map_err(|problem| self.wrong(problem));
         Ok(Pattern {
             regex,
             states,
@@ -155,6 +170,30 @@ impl<'a> PatternCompiler<'a> {
             forward: dfa(forward, MatchKind::LeftmostFirst)?,
             reverse: dfa(reverse, MatchKind::All)?,
         })
+    }
+
+    /// Builds an automaton, as large as the grant allows.
+    fn build(&self, hir: &Hir, reverse: bool) -> Result<NFA, Fault> {
+        let budget = self.call.budget;
+        let (granted, claimed) = (budget.granted(), budget.claimed());
+        let allowed = granted.saturating_sub(claimed) / BUILD_FACTOR;
+        let most = usize::try_from(allowed).unwrap_or(usize::MAX).clamp(BUILD_LEAST, COMPILED_MOST);
+        // Groups are searched forward.
+        let captures = if reverse { thompson::WhichCaptures::None } else { thompson::WhichCaptures::All };
+        let config =
+            thompson::Config::new().reverse(reverse).which_captures(captures).nfa_size_limit(Some(most));
+        let built = thompson::Compiler::new().configure(config).build_from_hir(hir);
+        built.map_err(|error| match error.size_limit() {
+            Some(_) if most < COMPILED_MOST => {
+                let next = most.saturating_mul(4).min(COMPILED_MOST) as u64;
+                Fault::Memory { needed: claimed + next * BUILD_FACTOR, granted }
+            }
+            _ => self.large(),
+        })
+    }
+
+    fn large(&self) -> Fault {
+        self.wrong(format!("the compiled pattern takes more than {COMPILED_MOST} bytes; repeat less"))
     }
 }
 
@@ -208,7 +247,9 @@ impl Pattern {
     pub(super) fn groups(&self, text: &str, span: Span, budget: &Arc<CallBudget>) -> Result<Captures, Fault> {
         let mut groups = self.regex.create_captures();
         let input = Input::new(text).span(span).anchored(Anchored::Yes);
-        if self.is_short(span.len()) {
+        // The regex may keep two lists of all states, each with all groups.
+        let table = self.states.saturating_mul(2 * size_of_val(groups.slots()));
+        if self.is_short(span.len()) && table <= GROUPS_LEAST {
             self.regex.captures(input, &mut groups);
         } else if pike::search(self.forward.get_nfa(), &input, groups.slots_mut(), budget)? {
             groups.set_pattern(Some(PatternID::ZERO));
@@ -402,22 +443,6 @@ fn stepping(nfa: NFA, kind: MatchKind, cache: usize) -> Result<DFA, String> {
         .cache_capacity(cache)
         .skip_cache_capacity_check(true);
     DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| error.to_string())
-}
-
-/// Parses a pattern, and counts its character classes. With more than `most` of them the result is empty.
-fn parse(text: &str, most: usize) -> Result<(Hir, usize), String> {
-    let parsed = ast::parse::ParserBuilder::new().nest_limit(100).build().parse(text);
-    let parsed = parsed.map_err(|error| error.to_string())?;
-    let classes = ast::visit(&parsed, Classes(0)).unwrap_or(usize::MAX);
-    // Translating this many classes would be slow.
-    if classes > most {
-        return Ok((Hir::empty(), classes));
-    }
-    let config = syntax::Config::new();
-    let mut translator =
-        regex_syntax::hir::translate::TranslatorBuilder::new().utf8(config.get_utf8()).build();
-    let hir = translator.translate(text, &parsed).map_err(|error| error.to_string())?;
-    Ok((hir, classes))
 }
 
 /// Counts character classes.
