@@ -1,15 +1,16 @@
 //! Counters, gauges and histograms of runs, computed from their events in bounded memory.
 
+mod number_map;
 mod snapshot;
 mod render;
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
 use crate::event::{Event, EventKind, ListenerItem, Placement, RunId, WaitReason};
 use crate::graph::NodeId;
+use number_map::NumberMap;
 pub use render::MetricsPage;
 pub use snapshot::{DurationStats, Snapshot, WaitKind};
 
@@ -23,9 +24,9 @@ pub struct Metrics {
     node_times: [DurationHistogram; 5],
     waits: [DurationHistogram; 3],
     run_times: DurationHistogram,
-    runs: HashMap<RunId, OpenRun>,
+    runs: NumberMap<RunId, OpenRun>,
     /// Tables of ended runs, for reuse.
-    spare: Vec<HashMap<NodeId, OpenNode>>,
+    spare: Vec<NumberMap<NodeId, OpenNode>>,
     open_nodes: usize,
     latest: Option<Instant>,
     lost_at: Option<Instant>,
@@ -51,7 +52,7 @@ struct OpenRun {
     /// `None` if the event of its start was lost.
     started: Option<Instant>,
     latest: Instant,
-    nodes: HashMap<NodeId, OpenNode>,
+    nodes: NumberMap<NodeId, OpenNode>,
 }
 
 #[derive(Clone, Copy)]
@@ -88,7 +89,7 @@ impl Metrics {
             node_times: std::array::from_fn(|_| DurationHistogram::new()),
             waits: std::array::from_fn(|_| DurationHistogram::new()),
             run_times: DurationHistogram::new(),
-            runs: HashMap::new(),
+            runs: NumberMap::default(),
             spare: Vec::new(),
             open_nodes: 0,
             latest: None,
