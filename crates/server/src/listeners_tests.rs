@@ -11,7 +11,7 @@ use crate::allocated::held;
 use crate::{Service, Settings};
 
 /// The most bytes of one listener, without the buffers of the system. They are the same on every run.
-const EACH_MOST: i64 = 48 << 10;
+const EACH_MOST: i64 = 40 << 10;
 
 /// Only a failing test waits this long.
 #[allow(clippy::disallowed_methods, reason = "real sockets need a real bound")]

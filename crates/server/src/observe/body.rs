@@ -52,6 +52,12 @@ impl Observation {
         self.answered = Some(ResponseSummary { status, code: grpc_code(answer.headers()), after, bytes: 0 });
     }
 
+    /// Copies the path, which is a part of the buffer that the head of the request was read into. A connection would keep
+    /// that buffer beside its next one for as long as a stream of events is open.
+    fn copy_path(&mut self) {
+        self.path = self.path.take().map(|path| path.as_str().parse().unwrap_or(path));
+    }
+
     /// The status in metrics and log lines. For gRPC calls, this is the gRPC code, which is below 17.
     fn status(&self) -> u16 {
         // 499 is nginx's status for a client that closed the connection. 1 is gRPC's CANCELLED.
@@ -135,7 +141,10 @@ pub(crate) struct ObservedBody {
 }
 
 impl ObservedBody {
-    pub(super) fn new(inner: AnyBody, observation: Observation, open: Option<Slot>) -> ObservedBody {
+    pub(super) fn new(inner: AnyBody, mut observation: Observation, open: Option<Slot>) -> ObservedBody {
+        if inner.size_hint().exact().is_none() {
+            observation.copy_path();
+        }
         ObservedBody { inner, observation: Some(observation), _open: open }
     }
 
