@@ -184,23 +184,29 @@ fn overload(report: &mut Report, aims: &mut Aims) -> io::Result<()> {
     report.heading("Overload");
     report.say(format_args!(
         "A plan that filters, scores and sorts {BUSY_ROWS} rows, with a deadline of {BUSY_DEADLINE_MS} ms. The peak is \
-         the most that {CONNECTIONS} connections get, each with one request at a time. Then requests are sent at an even \
-         rate, a multiple of the peak, on {OVERLOAD_CONNECTIONS} connections; answers are counted by status. Each row is \
-         the middle one of {OVERLOAD_TURNS} turns by its share of the peak just before it. The server runs with `{}`.\n",
+         the most that {CONNECTIONS} connections get in {OVERLOAD_TURNS} turns on a fresh server, each with one request at a \
+         time. Then requests are sent at an even rate, a multiple of the peak, on {OVERLOAD_CONNECTIONS} connections; \
+         answers are counted by status. Each row is the middle one of {OVERLOAD_TURNS} turns by its answers. The server runs \
+         with `{}`.\n",
         SETTINGS.join(" ")
     ));
+    // Before any overload: a server that has learned to shed is asked again at once by these connections, which leaves
+    // less of it for answers.
+    let mut peak = 0.0_f64;
+    for _ in 0..OVERLOAD_TURNS {
+        let load = Load::closed(Protocol::Http, CONNECTIONS, SECONDS).run(ours, BUSY_PLAN, folder)?;
+        peak = peak.max(load.goodput());
+    }
     let mut rows = vec![row(["rate", "sent/s", "answered/s", "of the peak", "429 or 503", "failed", "p99"])];
+    rows.push(row(["peak", "", &format!("{peak:.0}"), "100%", "", "", ""]));
     for times in [1.0, 2.0, 4.0] {
         let mut turns = Vec::new();
         for _ in 0..OVERLOAD_TURNS {
-            let peak =
-                Load::closed(Protocol::Http, CONNECTIONS, SECONDS).run(ours, BUSY_PLAN, folder)?.goodput();
-            let measured =
-                Load::open(OVERLOAD_CONNECTIONS, SECONDS, peak * times).run(ours, BUSY_PLAN, folder)?;
-            turns.push((measured.goodput() / peak, peak, measured));
+            turns.push(Load::open(OVERLOAD_CONNECTIONS, SECONDS, peak * times).run(ours, BUSY_PLAN, folder)?);
         }
-        turns.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let (share, peak, measured) = &turns[OVERLOAD_TURNS / 2];
+        turns.sort_by(|one, other| one.goodput().total_cmp(&other.goodput()));
+        let measured = &turns[OVERLOAD_TURNS / 2];
+        let share = measured.goodput() / peak;
         rows.push(row([
             &format!("{times}x"),
             &format!("{:.0}", measured.sent()),
@@ -217,7 +223,7 @@ fn overload(report: &mut Report, aims: &mut Aims) -> io::Result<()> {
                 true => format!("{:.0}%", share * 100.0),
                 false => format!("not reached: {:.0} requests/s sent", measured.sent()),
             };
-            aims.add("at 2x overload, answers above 90% of the peak", told, is_overload && *share > 0.9);
+            aims.add("at 2x overload, answers above 90% of the peak", told, is_overload && share > 0.9);
         }
     }
     report.table(&rows);
