@@ -34,7 +34,7 @@ impl Remote {
         }
     }
 
-    /// Whether the user named the folder of the store.
+    /// True if the user named the folder of the store.
     pub(crate) fn names_folder(&self) -> bool {
         self.data.given().is_some()
     }
